@@ -22,6 +22,7 @@ from knowledge.observation import Status
 from probes._bundle_store import UNPACKED, opened
 from probes.bundle import BundleHost, from_iso, write
 from probes.host import REPLY_STATUS, CallKind, Reply, iso
+from tests.cases import each
 
 FORMS = ("b", "b.tar.gz", "b.TGZ", "b.zip")
 ASKED = sorted(REPLY_STATUS - {Status.NOT_ASKED})
@@ -200,7 +201,7 @@ def refused(path: Path, **more: Any) -> InputError:
     return error
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "said"),
     [
         ("", "is no JSON"),
@@ -265,7 +266,7 @@ def test_what_newer_writers_add_is_passed_over(tmp_path: Path) -> None:
     assert host.replies == (Reply(CallKind.FILE, ("/a",), data=b"text\n"),)
 
 
-@pytest.mark.parametrize("key", ["file", "stderr_file"])
+@each("key", ["file", "stderr_file"])
 def test_a_missing_file_is_a_failed_reply(tmp_path: Path, key: str) -> None:
     host = BundleHost(folder(tmp_path / "b", manifest(entry(**{key: "raw/lost"}))))
     reply = host.read("/a")
@@ -309,7 +310,7 @@ def special(kind: bytes, target: str = "") -> tarfile.TarInfo:
     return info
 
 
-@pytest.mark.parametrize(
+@each(
     ("member", "said"),
     [
         (("../x", b""), "no path within"),
@@ -336,7 +337,7 @@ def test_zips_are_held_to_the_same(tmp_path: Path) -> None:
         assert said in refused(tmp_path / "b.zip").message
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each("form", FORMS)
 def test_bombs_are_refused(tmp_path: Path, form: str) -> None:
     write(tmp_path / form, "n1", [dmesg(b"\0" * 24_000_000)], None, "1")
     assert "holds more than 16 MiB" in refused(tmp_path / form, limit=16 << 20).message
@@ -354,7 +355,7 @@ def test_a_header_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
     assert "impossible size" in refused(packed(tmp_path / "b.tgz", huge)).message
 
 
-@pytest.mark.parametrize("form", ["b.tar.gz", "b.zip"])
+@each("form", ["b.tar.gz", "b.zip"])
 def test_a_truncated_archive_is_one_clear_error(tmp_path: Path, form: str) -> None:
     write(tmp_path / form, "n1", [dmesg(os.urandom(5000))], None, "1")
     whole = (tmp_path / form).read_bytes()
@@ -363,7 +364,7 @@ def test_a_truncated_archive_is_one_clear_error(tmp_path: Path, form: str) -> No
         assert "damaged or cut off" in refused(tmp_path / form).message, length
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "said"),
     [
         (lambda p: None, "no such file"),

@@ -17,6 +17,7 @@ from probes.host import CallKind, Host, RecordingHost, ReplayHost, Reply
 from probes.live import Cost, ProbeRequest, ProbeSpec, ibstat, kernel_log, lspci, nvidia_smi, nvlink, probes
 from probes.live._kernel_sources import FILES as KERNEL_FILES
 from probes.runner import ProbeResult, run
+from tests.cases import each
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 XID = b"2026-03-03T12:00:01+0000 n1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=7, GPU has fallen off the bus.\n"
@@ -182,7 +183,7 @@ def test_a_probe_that_breaks_hides_no_other() -> None:
     assert one(broken, "node.gpu.count").status is Status.FAILED
 
 
-@pytest.mark.parametrize(
+@each(
     ("sibling", "status", "excerpt", "state"),
     [
         (
@@ -308,7 +309,7 @@ def test_ports_ahead_of_the_one_that_fails_are_used_and_not_counted() -> None:
         assert ("ibpanic" if stderr else "exit code 255") in detail
 
 
-@pytest.mark.parametrize("stream", ["data", "stderr"])
+@each("stream", ["data", "stderr"])
 def test_a_driver_that_does_not_answer_is_an_answer_on_either_stream(stream: str) -> None:
     said = b"Failed to initialize NVML: Driver/library version mismatch\n"
     out = result("nvidia-smi", ran(nvidia_smi.ARGV, code=18, **{stream: said}))

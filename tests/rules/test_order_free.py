@@ -17,6 +17,7 @@ from knowledge.observation import Clock, Event, Observation, Origin, Scope, Stat
 from rules.engine import Evaluation, run
 from rules.factbase import sort_key, subject_key
 from rules.model import Bucket, Explains, Rule, Severity
+from tests.cases import each
 from tests.rules.lab import CONDITIONS, GPU, GPUS, HERE, UNANSWERED, bang, base, rule, seen, silent, worlds
 
 NAMES = ("one", "two", "three")
@@ -198,8 +199,8 @@ def test_a_value_that_the_fact_cannot_have_is_no_value() -> None:
         assert repr(value) in settled.detail
 
 
-@pytest.mark.parametrize("status", Status)
-@pytest.mark.parametrize("value", [None, 1, Event(1)])
+@each("status", list(Status))
+@each("value", [None, 1, Event(1)])
 def test_a_fact_that_nobody_declared_is_a_bug_whatever_it_says(status: Status, value: Value) -> None:
     one = seen("levle", value, status=status)
     with pytest.raises(UndeclaredFactError, match=r"^p tells 'levle', which is no fact; the nearest is 'level'$"):

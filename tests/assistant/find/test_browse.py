@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import pytest
-
 from assistant.dialogue._pages import page
 from assistant.find import topic, topics
 from assistant.find.browse import GLUE, KINDS, Linked, called, kind_of, linked, question, related
@@ -14,6 +12,7 @@ from assistant.intent.query import Intent
 from assistant.render.sheet import text_part
 from assistant.topics import kinds
 from rules.loader import RuleSet, load
+from tests.cases import each
 
 
 @cache
@@ -46,8 +45,8 @@ def test_codes_stand_in_the_order_of_their_numbers() -> None:
     assert called(topics("xid")[0], "en")[0].startswith("XID ")
 
 
-@pytest.mark.parametrize("kind", [k.name for k in KINDS])
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@each("kind", [k.name for k in KINDS])
+@each("lang", ["en", "zh"])
 def test_pages_of_every_kind_open_and_their_links_lead_to_pages(kind: str, lang: str) -> None:
     every = topics(kind)
     for t in (every[0], every[len(every) // 2], every[-1]):

@@ -15,6 +15,7 @@ from assistant.inventory.model import REACH, Hosts, Node
 from assistant.inventory.parse import parse, read
 from assistant.session.nodeset import expand
 from knowledge.errors import FaultsError, InputError, UnknownNameError, UsageError
+from tests.cases import each
 
 OURS = """
 [defaults]
@@ -74,7 +75,7 @@ def test_machines_sets_and_groups() -> None:
     assert hosts.groups == {"training": (*expand("gpu[001-032]"), "gpu-12"), "spare": ("gpu-12",)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "name"),
     [
         ("gpu-12", "gpu-12"),
@@ -89,7 +90,7 @@ def test_a_machine_by_any_way_of_calling_it(said: str, name: str) -> None:
     assert ours().find(said).name == name
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         "gpu-99",
@@ -116,7 +117,7 @@ def test_near_names_are_told() -> None:
     assert "gpudiag config hosts" in caught.value.hint
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "fault"),
     [
         ("[host.a]", "i.toml:1:1: unknown key 'host' (did you mean hosts?)"),

@@ -16,6 +16,7 @@ from knowledge.facts import Kind, vocabulary
 from knowledge.observation import Clock, Observation
 from probes.scan import scan
 from rules.loader import load
+from tests.cases import each
 from tests.tui.lab import understood
 
 JUDGE = judge_of(load())
@@ -67,7 +68,7 @@ def test_an_sxid_is_as_bad_as_its_line_says() -> None:
     assert when(fatal.at, fatal.clock) == "[100.500]"
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "bad"),
     [
         ("[1.0] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "critical"),
@@ -197,8 +198,8 @@ def test_no_text_breaks_the_reading_and_no_line_is_told_twice(texts: list[str]) 
             line.question(lang)
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize(
+@each("lang", ["en", "zh"])
+@each(
     "text",
     [
         OFF_BUS,

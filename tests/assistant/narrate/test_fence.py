@@ -17,6 +17,7 @@ from assistant.narrate.placeholders import Table
 from assistant.render.view import view
 from assistant.reply import Reply
 from tests.assistant.narrate.narrate_lab import diagnosis, faithful, made, say
+from tests.cases import each
 
 
 def off() -> Material:
@@ -35,7 +36,7 @@ FORMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("raw", FORMS, ids=range(len(FORMS)))
+@each("raw", FORMS, ids=range(len(FORMS)))
 def test_another_form_is_withheld_and_says_which_guard(raw: str) -> None:
     found = judge(off(), raw)
     assert isinstance(found, Withheld)
@@ -68,10 +69,8 @@ def test_what_passes_is_filled_with_the_words_of_the_answer() -> None:
     assert again.text == "The GPU 5 (0000:ba:00.0) has fallen off the bus."  # the word is said once
 
 
-@pytest.mark.parametrize(
-    "case", ["off-the-bus", "nfs-hung", "data-starved", "rail-down", "31-graphics-engine", "healthy"]
-)
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@each("case", ["off-the-bus", "nfs-hung", "data-starved", "rail-down", "31-graphics-engine", "healthy"])
+@each("lang", ["en", "zh"])
 def test_material_holds_no_digit_outside_of_placeholders(case: str, lang: str) -> None:
     m = made(case, lang)
     for item in m.items:
@@ -81,7 +80,7 @@ def test_material_holds_no_digit_outside_of_placeholders(case: str, lang: str) -
                 assert item.id in m.slots[name].owners
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@each("lang", ["en", "zh"])
 def test_names_in_a_title_are_hidden_whatever_stands_behind_them(lang: str) -> None:
     found = diagnosis("data-starved")
     first = next(f for f in found.findings if f.ending)
@@ -189,7 +188,7 @@ SLOTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("raw", "good"), SLOTS, ids=range(len(SLOTS)))
+@each(("raw", "good"), SLOTS, ids=range(len(SLOTS)))
 def test_slots_are_of_the_lists_and_of_the_sentence(raw: str, good: bool) -> None:
     p = slots.prepare("the thing with 79 on gpu-12 again, 4242 crawls", "en", ["gpu-12", "gpu-13"])
     found = slots.finish(p, raw)

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from assistant.narrate.fence import Guard, Withheld
 from tests.assistant.narrate.narrate_lab import LIES, Lie, lies, made
-from tests.cases import Faults
+from tests.cases import Faults, each
 
 SAYS = {Guard.STATEMENT, Guard.PLACEHOLDER}  # refused for what it says, not for its form
 MARKS = {"letters_changed": {Guard.SIGNS}, "out_of_role": {Guard.SIGNS}, "certainty_changed": set()}
 
 
-@pytest.mark.parametrize("name", LIES)
+@each("name", LIES)
 def test_none_passes(name: str) -> None:
     allowed = SAYS | MARKS.get(name, set())
     with Faults() as faults:

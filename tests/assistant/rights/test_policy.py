@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from assistant.rights.sight import command_line, user
 from assistant.slack.gate import DeniedError
 from knowledge.errors import Fault, FaultsError, InputError
 from tests.assistant.rights.rights_lab import LOOK, RESET, hosts, policy, text
+from tests.cases import each
 from tests.conftest import Gpudiag
 
 ROOT = Path(__file__).parents[3]
@@ -60,7 +60,7 @@ def test_what_a_policy_grants() -> None:
     assert rules(Person("U1"), replace(LOOK, privileged=True))[1] == "privileged"
 
 
-@pytest.mark.parametrize(
+@each(
     ("person", "act", "channel", "lack"),
     [
         (Person("U9"), LOOK, "C1", Lack.MEMBER),
@@ -172,7 +172,7 @@ def test_globs(word: str, name: str) -> None:
     assert globs([word], [word], within=":").has(name) == fits(word, name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "fault"),
     [
         ("[rules]", "22:1: unknown key 'rules' (did you mean roles?)"),
@@ -201,7 +201,6 @@ def test_globs(word: str, name: str) -> None:
         ("[grants.x]\nroles='lead'\nrun='*'\nnodes='*'\ncost='free'\nsecond_person=false", "27:1: the second person cannot be left out"),
         ("[people]\nann = ['a b']", "23:1: 'a b' is no id"),
     ],
-    ids=count(),
 )  # fmt: skip
 def test_a_fault_has_its_place(more: str, fault: str) -> None:
     found = faults(text(more=more))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from assistant.runbooks.judging import checks
 from knowledge import runbook
 from knowledge.errors import Fault
+from tests.cases import each
 from tests.conftest import Answer
 
 GOOD = """\
@@ -111,7 +110,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "at", "says"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
+@each(("old", "new", "at", "says"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
 def test_each_fault_is_seen_at_its_place(tmp_path: Path, old: str, new: str, at: str | None, says: str) -> None:
     assert GOOD.count(old) == 1
     text = GOOD.replace(old, new)

@@ -21,6 +21,7 @@ from knowledge.observation import Observation, Source, Subject
 from knowledge.observation import Scope as S
 from rules.factbase import FactBase
 from rules.loader import load as load_rules
+from tests.cases import each
 
 NODES = Inventory(
     ("gpu-007.lab.example", "gpu-012", "gpu-013", "GPU-021", "dgx-a.lab.example", "dgx-b.lab.example", "10.0.3.4"),
@@ -29,7 +30,7 @@ NODES = Inventory(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "meant"),
     [
         ("gpu-012", "gpu-012"),
@@ -58,7 +59,7 @@ def test_a_node_by_any_way_of_calling_it(said: str, meant: str) -> None:
     assert NODES.is_here(said) == (meant == NODES.here)
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "near"),
     [
         ("gpu-01", ()),
@@ -102,7 +103,7 @@ def test_sets_of_nodes() -> None:
     assert isinstance(resolve("gpu-[1-999999999]", NODES), Unknown)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "names"),
     [
         ("gpu[001-003]", ("gpu001", "gpu002", "gpu003")),
@@ -118,7 +119,7 @@ def test_a_set_is_what_it_says(text: str, names: tuple[str, ...]) -> None:
     assert expand(text) == names
 
 
-@pytest.mark.parametrize("text", ["", " , ", "gpu[", "gpu[a-b]", "gpu[]", "gpu[3-1]", "gpu[1-99999]", "a[1-99]b[1-99]"])
+@each("text", ["", " , ", "gpu[", "gpu[a-b]", "gpu[]", "gpu[3-1]", "gpu[1-99999]", "a[1-99]b[1-99]"])
 def test_what_is_no_set_or_too_large(text: str) -> None:
     with pytest.raises(ValueError, match=r"node|set|list|range"):
         expand(text)
@@ -200,7 +201,7 @@ def test_names_of_the_history_and_of_what_is_given(tmp_path: Path) -> None:
     assert hosts_known(load_settings({}, {"GPUDIAG_HISTORY_URL": "off"}, ()), given)[1:] == ("gpu-9",)
 
 
-@pytest.mark.parametrize("content", [b"", b"no database" * 500])
+@each("content", [b"", b"no database" * 500])
 def test_a_history_that_is_none_tells_no_names(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "history.db").write_bytes(content)
     assert len(hosts_known(settings(tmp_path))) == 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-import pytest
-
 from assistant.session.core import Result, Session
 from assistant.session.inventory import Inventory
 from assistant.session.looking import FRESH
@@ -15,6 +13,7 @@ from assistant.session.steps import Collect, Collected, Conclude, Said
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Source, node
 from rules.loader import load as load_rules
+from tests.cases import each
 
 NODES = Inventory(
     ("login-7", "gpu-12", "gpu-13", "gpu-20", "old-1"), "login-7", reach=frozenset({"gpu-12", "gpu-13", "gpu-20"}),
@@ -56,7 +55,7 @@ def where(result: Result) -> str:
     return (step.origin.host or "here") if isinstance(step, Collect) else "-"
 
 
-@pytest.mark.parametrize(
+@each(
     ("sentence", "given", "looks"),
     [
         ("is gpu-12 healthy?", "", "gpu-12"),
@@ -81,7 +80,7 @@ def test_which_machine_is_looked_at(sentence: str, given: str, looks: str) -> No
     assert where(say(sentence, origin=Origin(host=given))) == looks
 
 
-@pytest.mark.parametrize(
+@each(
     ("sentence", "away"),
     [
         ("is my gpu ok", True), ("should I replace the card?", True), ("the gpu came back after the reboot, was it broken?", True),
@@ -216,7 +215,7 @@ def about(text: str, state: State | None = None) -> Result:
     return replace(session(), inventory=WORDS).step(state or State(), Said(text, at=NOW))
 
 
-@pytest.mark.parametrize(
+@each(
     ("sentence", "looks"),
     [
         ("is hole healthy?", "hole"),
@@ -249,7 +248,7 @@ def test_the_same_question_about_a_machine_called_like_a_word() -> None:
     assert where(about("and oven?", state)) == "oven"
 
 
-@pytest.mark.parametrize(
+@each(
     ("sentence", "headline", "offered"),
     [
         ("is badger healthy?", "No node called badger is known; did you mean badgers?", ("badgers",)),

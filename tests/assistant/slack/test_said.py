@@ -13,6 +13,7 @@ from assistant.slack.mrkdwn import escape
 from assistant.slack.said import plain, split
 from assistant.sources import parse_text
 from knowledge.observation import Observation, Status
+from tests.cases import each
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 XID = "[100.0] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -20,7 +21,7 @@ NVLINK = "[101.5] NVRM: Xid (PCI:0000:5e:00): 74, pid=4242, name=python, NVLink:
 TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    step()\nRuntimeError: CUDA error: x'
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "typed"),
     [
         ("<@U0BOT> check gpu-12", "check gpu-12"),
@@ -67,7 +68,7 @@ def test_no_markup_makes_it_fail(text: str) -> None:
 # --- the log within -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentence", "log"),
     [
         ("is gpu-12 healthy?", "is gpu-12 healthy?", ""),
@@ -99,12 +100,8 @@ def test_the_sentence_and_the_log(text: str, sentence: str, log: str) -> None:
     assert split(text) == (sentence, log)
 
 
-@pytest.mark.parametrize(
-    "name", ["table-590-mig.txt", "hopper-590-sick.txt", "hopper-590-sick.xml", "topo.txt", "query-gpu.csv"]
-)
-@pytest.mark.parametrize(
-    ("ahead", "behind"), [("", ""), ("is this normal?", ""), ("", "正常吗？"), ("look at that please", "")]
-)
+@each("name", ["table-590-mig.txt", "hopper-590-sick.txt", "hopper-590-sick.xml", "topo.txt", "query-gpu.csv"])
+@each(("ahead", "behind"), [("", ""), ("is this normal?", ""), ("", "正常吗？"), ("look at that please", "")])
 def test_a_pasted_output_says_what_its_file_says(name: str, ahead: str, behind: str) -> None:
     shown = (CAPTURES / "smi" / name).read_text().strip("\n")
     sentence, log = split("\n".join(filter(None, (ahead, shown, behind))))

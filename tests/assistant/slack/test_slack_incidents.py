@@ -30,6 +30,7 @@ from knowledge.errors import UsageError
 from knowledge.language import Text
 from tests import slack_payloads as sent
 from tests.assistant.slack.walk_lab import WALKING, Walker, people, runbooks
+from tests.cases import each
 from tests.conftest import Gpudiag
 from tests.slack_blocks import faults, view_faults
 from tests.slack_bot import KERNEL_LOG, Lab, lab, words
@@ -181,7 +182,7 @@ def sent_channel(name: str) -> dict[str, Any]:
 # --- pure ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "meant"),
     [
         ("incident", Wish("list")), ("事件", Wish("list")), ("incident list all", Wish("list", 0, "all")),
@@ -208,7 +209,7 @@ def asker(*sights: Sight, lang: str = "en") -> Asker:
     return Asker(Person("U1"), Place("T0LAB", "DU1"), lang, frozenset(sights), "ann")
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@each("lang", ["en", "zh"])
 def test_a_home_page_of_many_incidents_is_one_that_slack_takes(lang: str) -> None:
     hostile = "<!channel> *x* " + "長" * 5_000
     found = [

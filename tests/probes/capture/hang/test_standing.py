@@ -7,7 +7,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from probes.capture.hang.standing import (
 )
 from probes.capture.hang.standing_frames import Cause, Kind, Native, Place, call_name, normal, place, short, where
 from probes.capture.hang.standing_job import Pattern, jobs, judge
+from tests.cases import each
 
 LIB = "/env/lib/python3.11"
 C10D = ("all_reduce", f"{LIB}/site-packages/torch/distributed/distributed_c10d.py", 3252)
@@ -40,7 +40,7 @@ def frames(*extra: tuple[str, str, int]) -> list[tuple[str, str, int]]:
     return [MAIN, TRAIN, *extra]
 
 
-@pytest.mark.parametrize(
+@each(
     ("stack", "native", "line", "expected"),
     [
         (frames(LOGGED, C10D), FUTEX, "work.wait()", (Kind.COLLECTIVE, "all_reduce", Cause.NONE)),
@@ -130,7 +130,7 @@ def row(ran: int = 100, switches: int = 5, quiet: float = 60.0, **other: Any) ->
 ME = Member(7, 0, 0, 2, "job")
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "second", "still", "why"),
     [
         ((row(), row()), None, True, None),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.capture.stacks.source_lines import LONGEST, calls
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "there", "absent"),
     [
         ("loss.item()", {"loss.item", ".item"}, set()),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import probes
 from probes.capture.whom._match import NO, STRONG, WEAK, launches, line_of, ours, strength
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "script", "module"),
     [
         ("python train.py --lr 1", "train.py", ""),
@@ -41,7 +41,7 @@ def test_a_script_that_is_run_by_its_first_line() -> None:
     assert line_of(["VLLM::EngineCore"], python=True).short == "VLLM::EngineCore"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "how"),
     [
         ("train.py", STRONG), ("train", STRONG), ("/job/src/train.py", STRONG), ("src/train.py", STRONG), ("./src/train.py", STRONG),
@@ -55,7 +55,7 @@ def test_what_a_name_means(name: str, how: int) -> None:
     assert strength(name, "python", line) == how
 
 
-@pytest.mark.parametrize(("name", "how"), [("pkg.train", STRONG), ("train", STRONG), ("pkg", NO), ("x.py", WEAK)])
+@each(("name", "how"), [("pkg.train", STRONG), ("train", STRONG), ("pkg", NO), ("x.py", WEAK)])
 def test_a_module_by_its_name(name: str, how: int) -> None:
     assert strength(name, "python", line_of(["python", "-m", "pkg.train", "x.py"])) == how
 
@@ -64,7 +64,7 @@ def test_the_short_name() -> None:
     assert strength("VLLM::EngineCor", "VLLM::EngineCor", line_of([])) == STRONG
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "yes"),
     [
         ("torchrun --nproc-per-node 8 train.py", True), ("/usr/bin/python /venv/bin/torchrun train.py", True),
@@ -82,7 +82,7 @@ def test_who_starts_others(words: str, yes: bool) -> None:
     assert launches(line_of(words.split())) is yes
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "yes"),
     [
         ("/usr/bin/python /venv/bin/gpudiag profile --name train.py", True), ("python -m assistant.cli profile", True),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from knowledge.errors import InputError
 from probes.trace.allocator.pickled import load, looks_like
+from tests.cases import each
 
 PROTOCOLS = st.integers(0, 5)
 plain = st.recursive(
@@ -51,7 +52,7 @@ class Evil:
         return os.system, (f"touch {self.mark}",)
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each("protocol", range(6))
 def test_a_call_is_refused_and_nothing_of_it_runs(protocol: int, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     with pytest.raises(InputError, match="not plain data"):
@@ -59,14 +60,14 @@ def test_a_call_is_refused_and_nothing_of_it_runs(protocol: int, tmp_path: Path)
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("protocol", range(6))
-@pytest.mark.parametrize("thing", [OrderedDict(a=1), {1, 2}, frozenset({1}), Path("x"), 1 + 2j, {3: 4}, range(3)])
+@each("protocol", range(6))
+@each("thing", [OrderedDict(a=1), {1, 2}, frozenset({1}), Path("x"), 1 + 2j, {3: 4}, range(3)])
 def test_other_objects_are_refused(thing: Any, protocol: int) -> None:
     with pytest.raises(InputError):
         load(pickle.dumps(thing, protocol))
 
 
-@pytest.mark.parametrize(
+@each(
     "program",
     [
         b"cos\nsystem\n(S'true'\ntR.",
@@ -87,7 +88,7 @@ def test_programs_written_by_hand_are_refused(program: bytes) -> None:
         load(program)
 
 
-@pytest.mark.parametrize(
+@each(
     "program",
     [
         b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b"x",  # a length of exabytes
@@ -120,7 +121,7 @@ def test_depth_is_no_recursion() -> None:
     assert deep == []
 
 
-@pytest.mark.parametrize("program", [b"]" * 100_000, b"}" * 100_000, b"]\x94" + b"\x94" * 100_000, b"(" * 900_000,
+@each("program", [b"]" * 100_000, b"}" * 100_000, b"]\x94" + b"\x94" * 100_000, b"(" * 900_000,
                                      b"]2" + b"(2e" * 300_000, b"K\x01" * 900_000])  # fmt: skip
 def test_what_multiplies_is_stopped_at_the_budget(program: bytes) -> None:
     with pytest.raises(InputError, match="more memory"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.text import clean
 from probes.trace.names.naming import elide, frame_of, short
+from tests.cases import each
 
 ADD = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
@@ -24,7 +24,7 @@ CUTLASS = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "expected"),
     [
         (ADD, "vectorized_elementwise_kernel<CUDAFunctor_add, ...>"),
