@@ -156,7 +156,8 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
             f"不够：{w.quoted(more.title)}。应当 {more.action}",
         )
     if same is not None:
-        return w.t(f"{led('Yes', same.title, 'en')}. {same.action}", f"需要：{w.quoted(same.title)}。{same.action}")
+        yes = led(f"Yes, {should.word.en}", same.title, "en")
+        return w.t(f"{yes}. {same.action}", f"需要{should.word.in_('zh')}：{w.quoted(same.title)}。{same.action}")
     if asked is Asked.REPLACE and bucket is Bucket.CONTACT_SUPPORT:
         return w.t(
             f"{led('Likely, and the vendor decides', title, 'en')}. {action}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from assistant.intent import (
@@ -125,7 +126,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     ended in a question; `hosts` are the names of the inventory.
     """
     query = _one(text, lang=lang, pending=pending, hosts=hosts)
-    apart = () if query.pasted else clauses.questions(normal.normal(text).text)
+    whole = query.pasted or sums.asked(query.text) is not None or models.compared(query.text)
+    apart = () if whole else clauses.questions(normal.normal(text).text)
     return _several(query, apart, hosts) if apart else query
 
 
@@ -141,22 +143,29 @@ def _several(whole: Query, apart: Sequence[str], hosts: Sequence[str]) -> Query:
     """The questions `apart` of a message that reads as `whole`; that, where they are not several of which each is understood."""
     asked = [_one(_called(part, whole.slots, hosts), lang=whole.lang, hosts=hosts) for part in apart]
     codes = all(q.intent is Intent.EXPLAIN and (q.slots.xid or q.slots.sxid) for q in asked)  # side by side in a table
-    if codes or any(q.intent not in _WEIGHT for q in asked):
+    leans = any(_of_a_book(a) and _vague(b) for a, b in pairwise(asked))
+    if codes or leans or any(q.intent not in _WEIGHT for q in asked):
         return whole
-    first = max(asked, key=_weight)
+    first = max(asked, key=lambda q: _WEIGHT[q.intent])
     return echo(
         replace(first, lang=whole.lang, also=tuple(replace(q, lang=whole.lang) for q in asked if q is not first))
     )
 
 
-def _weight(query: Query) -> int:
-    """How much a question weighs: one of which no trouble was understood is no ground for a look."""
-    vague = query.intent is Intent.DIAGNOSE and not (query.symptoms or query.observations or any(query.slots))
-    return 0 if vague and not (_WRONG.search(query.text) or _BROKEN.search(query.text)) else _WEIGHT[query.intent]
+def _of_a_book(query: Query) -> bool:
+    return query.intent in (Intent.EXPLAIN, Intent.FIX) and not any(query.slots)
 
 
-_BROKEN = lazy(
-    r"(?<![a-z])(?:broke\w*|happen\w*|trouble|problem|issue|matter)(?![a-z])|坏|问题|故障|毛病|怎么回事|咋回事|什么事|啥事",
+def _vague(query: Query) -> bool:
+    """Whether a question names neither a machine nor trouble: behind one that is asked of a book it is about that ("is it worth it")."""
+    looks = query.intent in (*general.LOOKS, Intent.NEXT) and not (
+        query.symptoms or query.observations or any(query.slots)
+    )
+    return looks and not _MACHINE.search(query.text)
+
+
+_MACHINE = lazy(
+    r"(?<![a-z])(?:gpus?|cards?|nodes?|machines?|servers?|hosts?|box|jobs?|training|runs?)(?![a-z])|卡|机器|节点|主机|服务器|任务|作业|训练",
     re.IGNORECASE,
 )
 

@@ -92,7 +92,8 @@ def _words() -> tuple[list[str], list[str]]:
     lexical = set(re.findall("[a-z]{2,}", " ".join(texts)))
     known = set(lexical)
     stated = (s.text for s in data.statements)
-    for some in (data.roles.get("common", ()), data.spellings, ARTLESS, stated):
+    plain = (word for words in data.roles.values() for word in words)
+    for some in (plain, data.spellings, ARTLESS, stated):
         known.update(part for text in some for part in re.findall("[a-z]+", text))
     return sorted(lexical), sorted(known)
 

@@ -45,9 +45,15 @@ def test_what_is_told_and_what_is_named_belong_to_each_question() -> None:
     assert rma.slots.xid == (95,)
 
 
-def test_a_question_of_no_known_trouble_does_not_lead() -> None:
-    q = understand("ECC 怎么开？开了显存会变少吗？")
-    assert (q.intent, q.topics[0].id) == (Intent.FIX, "howto enable-ecc")
+@each(
+    "text",
+    ["can I use MIG with MPS and is it worth it?", "what is persistence mode and should I turn it on?",
+     "ECC 怎么开？开了显存会变少吗？", "how many GPUs do I need and how long will it take to train a 70B model?"],
+)  # fmt: skip
+def test_what_is_asked_of_a_book_and_of_nothing_else_asks_for_no_look(text: str) -> None:
+    q = understand(text)
+    assert not q.also
+    assert q.intent in (Intent.EXPLAIN, Intent.FIX)
 
 
 def test_codes_that_are_asked_about_together_stand_in_one_table() -> None:
