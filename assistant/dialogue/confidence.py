@@ -109,8 +109,11 @@ def _against(w: Words, c: Condition, p: Proof) -> str:
 
 
 def _judged(w: Words, word: str, said: str) -> str:
-    """What a sign says of the finding, and the sign; a question that is to be asked has a colon of its own."""
-    return f"{word}{w.mark if said.startswith(w.ask) else colon(w.lang)}{said}"
+    """What a sign says of the finding, and the sign."""
+    unknown = word == _TRUTH[Truth.UNKNOWN].in_(w.lang)  # what would tell it stands behind a colon of its own
+    if not (unknown and colon(w.lang) in said):
+        return f"{word}{colon(w.lang)}{said}"
+    return f"{word}{w.mark}{said[0].lower() if said[1:2].islower() else said[0]}{said[1:]}"
 
 
 def changes(w: Words, f: Finding) -> str:

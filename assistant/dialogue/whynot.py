@@ -59,7 +59,12 @@ def answer(turn: Turn) -> Reply:
         return Reply(turn.lang, lost(w, first.slot, first.value, first.known), suggestions=suggest(turn.lang, "alternatives", "why"),
                      data={"answer": "whynot", "unknown": {"slot": first.slot, "value": first.value}})  # fmt: skip
     every = standings(what.rules, turn.diagnosis, where.subjects)
-    return _reply(turn, w, what, every)
+    return _reply(turn, w, what, sorted(every, key=lambda s: not _is_it(s, what.code)))
+
+
+def _is_it(s: Standing, code: int | None) -> bool:
+    """Whether the rule holds, or is that of the code itself; another one that reads the code besides comes after it."""
+    return code is None or s.rule.xid == code or s.stand in (Stand.CONCLUDED, Stand.SYMPTOM)
 
 
 def _reply(turn: Turn, w: Words, what: Meant, every: Sequence[Standing]) -> Reply:

@@ -130,7 +130,7 @@ def test_what_cannot_be_answered_here_is_counted() -> None:
 
     specs = [
         spec("pci", "node.pci.gpu_count"),
-        spec("nvml", "gpu.row_remap.failure", "gpu.row_remap.pending"),
+        spec("nvml", "gpu.retired_pages.pending", "gpu.inforom.valid"),
         spec("kernel-log", "xid"),
     ]
     bare = [
@@ -143,7 +143,7 @@ def test_what_cannot_be_answered_here_is_counted() -> None:
     assert 0 < here.lost < here.rules, "the kernel log answers for the lines that are not in it"
     full = doctor.reach(
         [result("pci", Status.OK, "", saw("node.pci.gpu_count", 8)),
-         result("nvml", Status.OK, "", saw("gpu.row_remap.failure", False), saw("gpu.row_remap.pending", False)), result("kernel-log", Status.OK)],
+         result("nvml", Status.OK, "", saw("gpu.retired_pages.pending", False), saw("gpu.inforom.valid", True)), result("kernel-log", Status.OK)],
         specs, load().rules,
     )  # fmt: skip
     assert (full.rules, full.lost, full.no_gpu) == (here.rules, 0, False)

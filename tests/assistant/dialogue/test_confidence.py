@@ -34,22 +34,25 @@ def test_what_is_missing_and_what_would_tell_it() -> None:
     reply = ask(log(OFF_BUS), query(Intent.CONFIDENCE))
     lines = texts(reply)
     assert (
-        "Not known: Whether the driver's management interface still gets live answers from the GPU: needs nvidia-smi -q text"
+        "Not known; whether the driver's management interface still gets live answers from the GPU: needs nvidia-smi -q text"
         in lines
     )
-    assert "Needs nvidia-smi -q text; to ask: Is somebody resetting GPUs or servicing this node right now?" in lines
+    assert "Needs nvidia-smi -q text; not among the inputs; to ask: Is somebody resetting GPUs or servicing this node right now?" in lines
     assert (
         "It no longer holds without this: [100.0] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
         in lines
     )
     assert any("A planned reset or hot removal prints the same line" in x for x in lines)
-    assert reply.data["confirms"] == [{"clause": ["gpu.nvml.reachable is false"], "truth": "unknown"}]
+    assert reply.data["confirms"] == [
+        {"clause": ["gpu.nvml.reachable is false"], "truth": "unknown"},
+        {"clause": ["gpu.unlisted is true"], "truth": "unknown"},
+    ]
 
 
 def test_in_chinese() -> None:
     reply = ask(log(OFF_BUS), query(Intent.CONFIDENCE, lang="zh"))
     assert reply.headline == "很可能：“GPU 0000:3b:00.0：从总线上掉线”。条件成立；其他迹象是否印证尚不清楚。"
-    assert "未知：驱动管理接口是否仍能从该 GPU 获得实时应答：需要 nvidia-smi -q 文本" in texts(reply)
+    assert "未知；驱动管理接口是否仍能从该 GPU 获得实时应答：需要 nvidia-smi -q 文本" in texts(reply)
 
 
 def test_a_consequence_names_its_cause() -> None:
