@@ -37,7 +37,10 @@ def test_what_is_missing_and_what_would_tell_it() -> None:
         "Not known; whether the driver's management interface still gets live answers from the GPU: needs nvidia-smi -q text"
         in lines
     )
-    assert "Needs nvidia-smi -q text; not among the inputs; to ask: Is somebody resetting GPUs or servicing this node right now?" in lines
+    assert (
+        "Needs nvidia-smi -q text; not among the inputs; to ask: Is somebody resetting GPUs or servicing this node right now?"
+        in lines
+    )
     assert (
         "It no longer holds without this: [100.0] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
         in lines
