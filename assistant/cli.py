@@ -223,17 +223,19 @@ def _lenient_streams() -> None:
 
 
 def _bug(error: BaseException) -> int:
+    """Say so with the standard library alone: a module that is loaded here may be what fails."""
     from assistant.exits import Exit
-    from assistant.output import say
-    from knowledge.text import excerpt
 
     words = (w.rsplit("/", 1)[-1] if "/" in w else w for w in f"{type(error).__name__}: {error}".split())
-    detail = excerpt(" ".join(words), 200)  # folders of the machine stay out of bug reports
+    said = " ".join(words)  # folders of the machine stay out of bug reports
+    detail = said if len(said) <= 200 else f"{said[:140]} ... {said[-55:]}"
     if os.environ.get("GPUDIAG_DEBUG") == "1":
-        say("\n".join(_frames(error)))
-        say(f"gpudiag: this is a bug in gpudiag ({detail})")
+        lines = [*_frames(error), f"gpudiag: this is a bug in gpudiag ({detail})"]
     else:
-        say(f"gpudiag: this is a bug in gpudiag ({detail}); GPUDIAG_DEBUG=1 shows where, please report it")
+        lines = [f"gpudiag: this is a bug in gpudiag ({detail}); GPUDIAG_DEBUG=1 shows where, please report it"]
+    if sys.stderr is not None:
+        sys.stderr.write("".join("".join(c for c in line if c.isprintable()) + "\n" for line in lines))
+        sys.stderr.flush()
     return Exit.BUG
 
 

@@ -393,8 +393,7 @@ def _catalogue(case: Case) -> Answer | None:
     event = found[1].value
     deeper = event.get("investigate") if isinstance(event, Event) and event.get("severity") != "info" else None
     later = (_SUPPORT,) if found[0] == Bucket.IGNORE and deeper == Bucket.CONTACT_SUPPORT else ()
-    bucket = Bucket.MONITOR if later else Bucket(found[0])  # what support looks into when it comes again is not ignored
-    return Answer(bucket, (found[1],), later)
+    return Answer(Bucket(found[0]), (found[1],), later)
 
 
 _TEST_AGAIN = Text(

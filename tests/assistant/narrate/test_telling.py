@@ -198,7 +198,7 @@ def test_what_is_on_another_gpu_is_told_with_it_and_ends_the_talk_of_the_first()
 
 def test_what_is_to_be_done_belongs_to_a_name() -> None:
     """Three GPUs with three faults: an action alone could be of any of them."""
-    none = {"text": "Keep watching; act when it repeats or grows.", "cites": ["f3"]}
+    none = {"text": "No action is needed now.", "cites": ["f3"]}
     name = {"text": "Corrected memory errors come too fast on {gpu_3}.", "cites": ["f3"]}
     other = {"text": "{gpu_1} has probably fallen off the bus.", "cites": ["f1"]}
     assert isinstance(say(three(), name, none), Narration)
