@@ -47,7 +47,7 @@ _WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
     (Should(asked, word, doing), lazy(pattern))
     for asked, word, doing, pattern in (
         (Asked.REPLACE, Text("replace it", "更换"), Text("replacing it", "更换"),
-         r"(?<![a-z])(?:replac(?:e|ed|ing)|rma(?:'?d)?|swap(?:ped)?|(?:return|send back) (?:it|them|the (?:gpu|card|board)s?))(?![a-z])|更换|换掉|换卡|换新|换[吗么嘛不]|[要该得]换(?!驱动)|返修|返厂|报修|送修"),
+         r"(?<![a-z])(?:replac(?:e|ed|ing)|rma(?:'?d)?|swap(?:ped)?|(?:return|send back) (?:it|them|the (?:gpu|card|board)s?))(?![a-z])|更换|换掉|换卡|换新|换[吗么嘛不]|[要该得]换(?!驱动)|返修|返厂|报修|送修|[能有没]救|救[得不]?回|(?<![a-z])(?:salvag|beyond repair|(?:it|gpu|card|board) (?:is )?(?:dead|toast|bricked)(?![a-z]))"),
         (Asked.DRAIN, Text("drain the node", "排空节点"), Text("draining the node", "排空节点"), r"\b(?:un)?(?:drain|cordon)(?:ed|ing)?\b|排空|腾空|封锁|隔离|下线"),
         (Asked.RESET, Text("reset the GPU", "复位 GPU"), Text("resetting the GPU", "复位 GPU"), r"\b(?:gpu[- ]?)?reset(?:ting)?\b|复位|重置"),
         (Asked.REBOOT, Text("reboot the node", "重启节点"), Text("rebooting the node", "重启节点"),

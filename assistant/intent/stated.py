@@ -103,7 +103,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     if not _worth(found.marked):
         return Stated()
     text, originals, counted = _without_models(said, found)
-    text = _with_rate(text)
+    text = things.without_differences(_with_rate(text))
     text = _INTRODUCED.sub(r"\g<name> ", text)
     wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
     for as_said, meant in wholes:

@@ -221,3 +221,17 @@ _OF_WHAT = lazy(
     r"(?<![a-z])(?:util\w*|busy|usage|mem\w*|vram|hbm|power|tdp|fan|clock\w*|occupan\w*|sm|tensor|mfu|cpu|speed|perf\w*|progress|bandwidth|load|full|used|nvlink\w*|pci\w*)(?![a-z])|利用率|显存|内存|功耗|风扇|频率|占用|带宽|负载",
     _I,
 )
+
+
+# 15 degrees hotter than the others | 比别的高 15 度: how far two values lie apart is none of them
+_AMOUNT = r"[0-9]+(?:\.[0-9]+)?\s*(?:°\s?c|℃|c|celsius|degrees?|deg|kw|watts?|w|mhz|ghz|gi?b|mi?b|摄氏度|度|瓦)?"
+_BY_HOW_MUCH = lazy(
+    rf"(?<![a-z0-9_.])(?:about |around |~ ?)?{_AMOUNT}\s*(?=(?:hott?|warm|cool|cold|high|low|few|less|more|bigg|small)[a-z]*\s+than\s+(?:all |its |any |every )?(?:the )?(?:other|rest|peers?|neighbou?r|sibling|average|median|remaining|one)s?(?![a-z]))"
+    rf"|(?P<zh>(?:比|较)(?:其[他它余]|别的|旁边|相邻|平均|另外)[^，。；,0-9]{{0,8}}?[高低热冷多少])(?:了|出)?\s*(?:大约|约|将近|近)?\s*{_AMOUNT}",
+    re.IGNORECASE,
+)
+
+
+def without_differences(text: str) -> str:
+    """`text` without the amounts by which one differs from others: they are values of neither."""
+    return _BY_HOW_MUCH.sub(lambda m: m["zh"] or "", text)

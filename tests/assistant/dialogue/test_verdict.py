@@ -88,6 +88,7 @@ def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
         ("off-the-bus", "为什么不重启吗", "需要重启节点："),
         ("off-the-bus", "要不要重启节点？", "需要重启节点："),
         ("off-the-bus", "需要换卡吗", "不需要更换"),
+        ("off-the-bus", "这卡还能救吗", "不需要更换"),
         ("off-the-bus", "重启作业就行了吗", "不够："),
         ("healthy", "要不要排空", "不需要：没有发现需要排空节点的问题。"),
     ],

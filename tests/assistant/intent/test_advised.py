@@ -27,6 +27,10 @@ from tests.cases import each
         ("NCCL_IB_DISABLE=1 要不要加", "nccl-ib-disable"),
         ("how can saving the checkpoint take less time", "checkpoint-saving"),
         ("fabricmanager 起不来，版本对不上", "fabric-manager-version"),
+        ("kubelet: Allocate failed due to no healthy devices present", "no-healthy-devices"),
+        ("the job hangs only with more than 24 nodes", "hangs-only-with-more-nodes"),
+        ("显存缓存满了一直 preempt", "vllm-preemption"),
+        ("loss went nan at step 900, hw or sw?", "nan-hardware-or-code"),
     ],
 )
 def test_advice_is_found(said: str, page: str) -> None:

@@ -60,10 +60,16 @@ def test_the_words_around_two_values_tell_what_they_are(
         "H100 has 700 W and A100 400 W, which one should I buy?",
         "batch size went from 32 to 64 and now OOM",
         "nccl 2.18 on rank 3 while others have 2.19",
+        "gpu 3 is at 85 C, 20 C hotter than the others",
     ],
 )
 def test_two_numbers_are_no_comparison(text: str) -> None:
     assert understand(text).compared == ()
+
+
+@each("text", ["gpu 5 is 15 degrees hotter than the others, normal?", "只有5号卡温度比别的高15度，正常吗"])
+def test_by_how_much_two_differ_is_the_value_of_neither(text: str) -> None:
+    assert understand(text).observations == ()
 
 
 @given(st.integers(400, 1400), st.integers(1500, 1980), st.integers(0, 7), st.booleans())
