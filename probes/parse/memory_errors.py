@@ -1,17 +1,27 @@
-"""``edac-util -v`` and ``ras-mc-ctl``: errors of the host's memory by module, as EDAC counts them and as rasdaemon kept them."""
+"""``edac-util -v`` and ``ras-mc-ctl``: errors of the host's memory by module, as EDAC counts them and as rasdaemon kept them.
+
+rasdaemon also keeps errors of PCI Express and machine checks. A record of a section that nobody reads here counts as an error
+line that was not understood: who read half of the list must not call the node healthy.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from datetime import datetime
 
-from knowledge.observation import Observation, Scope, Status, Subject, node
+from knowledge.identity import normalise_pci
+from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Status, Subject, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._kernel_common import severity_of
+from probes.parse._kernel_unread import FACT as UNREAD
 
-NAME, REVISION = "memory-errors", 1
+NAME, REVISION = "memory-errors", 2
 KINDS = {"Corrected": "corrected", "Uncorrected": "uncorrected", "Fatal": "uncorrected"}
-PROVIDES = tuple(f"{what}.errors.{kind}" for what in ("dimm", "node.memory") for kind in ("corrected", "uncorrected"))
+PROVIDES = (
+    *(f"{what}.errors.{kind}" for what in ("dimm", "node.memory") for kind in ("corrected", "uncorrected")), "aer", "machine_check", UNREAD,
+)  # fmt: skip
 # mc0: csrow0: CPU_SrcID#0_MC#0_Chan#0_DIMM#0: 12 Corrected Errors      mc0: 0 Uncorrected Errors with no DIMM info
 _EDAC = re.compile(
     r"(mc\d{1,3}): (?:(csrow\d{1,4}): )?(?:(\S[^:]{0,80}): )?(\d{1,12}) (Corrected|Uncorrected) Errors(?: with no DIMM info)?\.?"
@@ -29,6 +39,28 @@ _COUNTS_HEAD = re.compile(r"Label\s{1,200}CE\s{1,40}UE")
 _COUNTS = re.compile(r"(\S.{0,120}?)\s{1,200}(\d{1,12})\s{1,40}(\d{1,12})")
 # edac-util: No errors to report.       No Memory errors.
 _NONE = re.compile(r"edac-util: No errors to report\.?|No Memory errors\.")
+# PCIe AER events:      MCE records summary:      Disk errors summary:      No PCIe AER errors.
+_SECTION = re.compile(r"(?:(MCE)|[A-Z]\w{0,30}(?: \w{1,30}){0,3}) (?:events|errors|records)(?: summary)?:")
+_EMPTY = re.compile(r"No [A-Za-z]\w{0,30}(?: \w{1,30}){0,3} (?:errors|events)\.")
+_STAMP = r"\d{1,9} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}) {1,4}"
+_AER_KIND = r"(Corrected|Uncorrected \((?:Non-)?Fatal\))"
+# 5 2026-11-29 03:12:31 +0000 0000:5a:01.0 Uncorrected (Fatal) error: Surprise Link Down
+_AER = re.compile(rf"{_STAMP}([0-9a-fA-F:]{{5,14}}\.[0-7]) {_AER_KIND} error: (.{{1,400}})")
+# 	211 Corrected errors: Bad TLP        	0000:5a:01.0 211 Corrected errors: Bad TLP
+_AER_SUMMARY = re.compile(rf"(?:([0-9a-fA-F:]{{5,14}}\.[0-7]):? )?(\d{{1,9}}) {_AER_KIND} errors: (.{{1,400}})")
+# 1 2026-11-29 03:12:31 +0000 error: Instruction CACHE Level-0 Instruction-Fetch Error, mci Uncorrected_error, ..., cpu=0x00000003, bank=0x00000000
+_MCE = re.compile(rf"{_STAMP}error: (.{{1,700}})")
+_MCE_SUMMARY = re.compile(r"(\d{1,9}) (.{1,300}) errors")
+_HEX = r"\b{}=0x([0-9a-fA-F]{{1,16}})"
+# What rasdaemon calls the bits of the AER status registers (ras-aer-handler.c), and what the kernel does.
+_BITS = {
+    "receiver error": "RxErr", "bad tlp": "BadTLP", "bad dllp": "BadDLLP", "relay_num rollover": "Rollover",
+    "replay_num rollover": "Rollover", "replay timer timeout": "Timeout", "advisory non-fatal": "NonFatalErr",
+    "data link protocol": "DLP", "surprise link down": "SDES", "surprise down error": "SDES", "poisoned tlp": "TLP",
+    "flow control protocol": "FCP", "completion timeout": "CmpltTO", "completer abort": "CmpltAbrt",
+    "unexpected completion": "UnxCmplt", "receiver overflow": "RxOF", "malformed tlp": "MalfTLP", "ecrc": "ECRC",
+    "unsupported request": "UnsupReq", "acs violation": "ACSViol",
+}  # fmt: skip
 
 
 def sniff(head: str) -> int:
@@ -37,12 +69,15 @@ def sniff(head: str) -> int:
 
 
 def _told(text: str) -> bool:
-    return any(form.fullmatch(text) for form in (_EDAC, _SUMMARY, _RECORD, _COUNTS_HEAD, _NONE))
+    return any(form.fullmatch(text) for form in (_EDAC, _SUMMARY, _RECORD, _COUNTS_HEAD, _NONE, _AER, _AER_SUMMARY))
 
 
 def parse(text: str, context: Context) -> list[Observation]:
-    """How many errors each module had, and all together."""
+    """How many errors each module had, and all together; what else rasdaemon kept."""
     here = node(context.host)
+    events: list[Observation] = []
+    unread: list[Line] = []
+    section = ""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     lines: dict[tuple[str, str], Line] = {}
     table = False
@@ -61,6 +96,14 @@ def parse(text: str, context: Context) -> list[Observation]:
             found = [(m[1], "corrected", int(m[2])), (m[1], "uncorrected", int(m[3]))]
         table = _COUNTS_HEAD.fullmatch(told) is not None or (table and bool(found))
         none = line if _NONE.fullmatch(told) else none
+        if head := _SECTION.fullmatch(told):
+            section = head[1] or "another"
+        elif not told or _EMPTY.fullmatch(told):
+            section = ""
+        elif event := _event(told, section, line, context):
+            events.append(event)
+        elif section and not found:
+            unread.append(line)
         for module, kind, count in found:
             counts[module, kind] += count
             lines[module, kind] = line
@@ -74,7 +117,49 @@ def parse(text: str, context: Context) -> list[Observation]:
             total, last = sum(count for count, _ in own), own[-1][1] if own else none
             assert last is not None
             out.append(_observation(f"node.memory.errors.{kind}", here, total, last, context))
-    return out
+    if unread:
+        out.append(_observation(UNREAD, here, len(unread), unread[0], context))
+    return out + events
+
+
+def _event(told: str, section: str, line: Line, context: Context) -> Observation | None:
+    """An error of PCI Express, or a machine check; a summary tells how many, not when."""
+    here, times = node(context.host), 1
+    fields: dict[str, Scalar] = {"text": excerpt(told, 300)}
+    aer, aers, mce, mces = (form.fullmatch(told) for form in (_AER, _AER_SUMMARY, _MCE, _MCE_SUMMARY))
+    when = ""
+    if aer or aers:
+        fact = "aer"
+        if aer:
+            when, device, kind, said = aer.groups()
+        elif aers:
+            device, kind, said, times = aers[1], aers[3], aers[4], int(aers[2])
+        bits = [_BITS.get(word.strip().lower(), word.strip()) for word in said.split(",")]
+        fields |= {"severity": severity_of(kind), "bits": ",".join(bits), "count": times}
+        if device:
+            fields["device"] = address = normalise_pci(device)
+            here = Subject(Scope.PCI, address, here)
+    elif section == "MCE" and (mce or mces):
+        fact, when, times = "machine_check", mce[1] if mce else "", 1 if mce or not mces else int(mces[1])
+        fatal, mended = re.search(r"uncorrected", told, re.IGNORECASE), re.search(r"corrected", told, re.IGNORECASE)
+        fields["severity"] = "uncorrected" if fatal else "corrected" if mended else "untold"
+        for name in ("cpu", "bank"):
+            if number := re.search(_HEX.format(name), told):
+                fields[name] = int(number[1], 16)
+    else:
+        return None
+    at = _when(when)
+    clock = Clock.NONE if at is None else Clock.REALTIME
+    shown, source = excerpt(told, 300), context.at(NAME, REVISION, line.number)
+    return Observation(fact, here, Event(None, fields), Status.OK, source, at, clock, excerpt=shown, times=times)
+
+
+def _when(stamp: str) -> int | None:
+    """The time in ns; None without one, or for one that no calendar has."""
+    try:
+        return int(datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S %z").timestamp()) * 10**9
+    except ValueError:
+        return None
 
 
 def _observation(fact: str, subject: Subject, count: int, line: Line, context: Context) -> Observation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.observation import Status
+from knowledge.observation import Event, Status
 from probes.base import best
 from probes.parse import memory_errors, numactl, sysstat
 from probes.registry import document_formats
@@ -47,6 +47,35 @@ def test_errors_stand_with_their_module() -> None:
 def test_the_sum_of_all_modules(text: str, corrected: list[int]) -> None:
     found = memory_errors.FORMAT.parse(text, CONTEXT)
     assert [o.value for o in found if o.fact == "node.memory.errors.corrected"] == corrected
+
+
+def test_what_else_rasdaemon_kept_is_read_or_counted_as_not_understood() -> None:
+    text = """No Memory errors.
+
+PCIe AER events:
+1 2026-09-30 03:11:44 +0100 0000:5a:01.0 Corrected error: Bad TLP, Replay Timer Timeout
+2 2026-09-30 03:12:31 +0100 0000:5a:01.0 Uncorrected (Fatal) error: Surprise Link Down
+
+Disk errors summary:
+\t0:2048 has 3 errors
+
+MCE records summary:
+\t4 Instruction CACHE Level-0 Instruction-Fetch Error errors
+"""
+    assert best(document_formats(), text.partition("\n")[2]) is memory_errors.FORMAT
+    found = memory_errors.FORMAT.parse(text, CONTEXT)
+    told = [
+        (o.subject.id, o.value.get("severity"), o.value.get("bits"), o.at, o.times)
+        for o in found if isinstance(o.value, Event)
+    ]  # fmt: skip
+    assert told == [
+        ("0000:5a:01.0", "corrected", "BadTLP,Timeout", 1790734304 * 10**9, 1),
+        ("0000:5a:01.0", "fatal", "SDES", 1790734351 * 10**9, 1),
+        (CONTEXT.host, "untold", None, None, 4),
+    ]
+    assert [(o.value, o.excerpt) for o in found if o.fact == "log.driver.errors_not_read"] == [
+        (1, "0:2048 has 3 errors")
+    ]
 
 
 def test_numa_nodes_are_told_only_where_all_are_listed() -> None:
