@@ -16,7 +16,7 @@ from knowledge.observation import Observation, Origin, Scope, Source, Status, Su
 _INPUTS = frozenset({
     "job.slow_rank.is_process", "job.slow_rank.wait.share", "job.slow_rank.function", "job.hung.is_process", "job.hung",
     "process.is_rank", "process.in_job",
-    "gpu.window.pcie.rx", "gpu.window.pcie.tx", "gpu.pcie.gen", "gpu.pcie.width", "node.window.nic.rx", "node.window.nic.tx", "nic.speed", "capture.window.seconds", "gpu.window.utilization",
+    "gpu.window.pcie.rx", "gpu.window.pcie.tx", "gpu.pcie.gen", "gpu.pcie.width", "node.window.nic.rx", "node.window.nic.tx", "nic.speed", "nic.used.share", "capture.window.seconds", "gpu.window.utilization",
     "gpu.window.clock.share", "stack.sync.share", "stack.collective.share", "stack.collective.function", "process.uses_gpu",
     "stack.workers.read.share", "stack.workers.function", "stack.data_wait.share", "stack.io.share", "stack.io.function",
     "stack.data_work.share", "stack.data_work.function", "thread.blocked_io.share",
@@ -200,8 +200,10 @@ def _ranks(seen: _Seen) -> Iterator[Observation]:
 
 
 def _links(seen: _Seen) -> Iterator[Observation]:
-    """The busier direction of an adapter over the speed of its link."""
+    """The busier direction of an adapter over the speed of its link, as it is printed or from both."""
     for (fact, nic), o in seen.items():
+        if fact == "nic.used.share":
+            yield _derived("node.window.nic.used.share", nic, o.value, o)
         sent, speed = seen.get(("node.window.nic.tx", nic)), seen.get(("nic.speed", nic))
         if fact != "node.window.nic.rx" or sent is None or speed is None:
             continue

@@ -132,6 +132,7 @@ def test_how_full_an_adapter_is() -> None:
     told = [seen("node.window.nic.rx", 1e9, NIC), seen("node.window.nic.tx", 6.25e9, NIC)]
     assert derived(*told, seen("nic.speed", 100.0, NIC))["node.window.nic.used.share", NIC] == 50.0
     assert not derived(*told, seen("nic.speed", 0.0, NIC))
+    assert derived(seen("nic.used.share", 99.0, NIC))["node.window.nic.used.share", NIC] == 99.0
 
 
 def test_of_several_captures_the_last_counts() -> None:
