@@ -24,6 +24,12 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "time_sync": ("chronyd", "chrony", "ntpd", "ntp", "ntpsec", "systemd-timesyncd", "ptp4l", "phc2sys"),
 }
 ROLE_OF: Mapping[str, str] = {unit: role for role, units in ROLES.items() for unit in units}
+# What keeps the distribution itself tidy: news, metadata, indexes, updates, desktop devices. Nothing that GPU work rests on.
+_HOUSEKEEPING = lazy(
+    r"(?:fwupd|motd|update-motd|update-notifier|apt|unattended-upgrades|packagekit|dnf|yum|esm-cache|ua|ubuntu-advantage|apport|whoopsie|kerneloops|"
+    r"abrt\w*|man-db|[mp]?locate|updatedb|dpkg-db-backup|rhsmcertd|insights-client|landscape-client|snapd|plymouth|cups|bluetooth|bolt|"
+    r"ModemManager|avahi-daemon|colord|switcheroo-control|geoclue|pollinate|popularity-contest|sysstat|pmlogger|pmie)(?:[-.@_].{0,200})"
+)
 # From the state that helps most to the one that helps least: of several units of a role the best counts.
 BEST_FIRST = ("running", "starting", "restarting", "failed", "stopped", "not_running", "not_installed")
 # Kinds of units that do something when they fail; a device or a scope is made by the kernel or a program.
@@ -85,7 +91,7 @@ def role_of(unit: str) -> str:
     point = mount_point(unit)
     if point:
         return "" if _OF_SYSTEM.fullmatch(point) else "mount"
-    return ROLE_OF.get(unit.removesuffix(".service"), "")
+    return ROLE_OF.get(unit.removesuffix(".service"), "housekeeping" if _HOUSEKEEPING.fullmatch(unit) else "")
 
 
 def units(lines: Iterable[str]) -> list[Unit]:
