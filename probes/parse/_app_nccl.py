@@ -59,7 +59,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("cuda_failure", lazy(r"C(?:uda|UDA) (?:failure|error)")),
     ("nvml", lazy(r"\bnvml[A-Z]\w{2,60}")),
     ("no_interface", lazy(r"no (?:socket )?interface found|No interface found|No IP interface found|no network interface", re.IGNORECASE)),
-    ("no_ib_device", lazy(r"NET/IB ?: (?:No device found|Unable to open|No usable)")),
+    ("no_ib_device", lazy(r"NET/IB ?: (?:No device found|Unable to open|No usable)|Failed to open libibverbs")),
     ("ofi", lazy(r"NET/OFI|[Ll]ibfabric")),
     ("bootstrap_timeout", lazy(r"[Bb]ootstrap.{0,200}(?:timed? ?out|[Tt]imeout)|ncclUniqueId.{0,300}timeout")),
     ("message_truncated", lazy(r"Message truncated")),

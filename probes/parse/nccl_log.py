@@ -16,14 +16,14 @@ from probes.parse._app_emit import Emitter, none_seen
 from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 
 NAME = "nccl-log"
-REVISION = 4
+REVISION = 5
 MAX_RANKS = 4096  # relations kept
 
 TRIGGERS = (
     r"NCCL (?:WARN|ERROR|ABORT)|NCCL (?:communicator )?[Ee]rror|NCCL communicator was aborted",
     r"nccl(?:System|Internal|Remote|UnhandledCuda)Error|ncclInvalid(?:Usage|Argument)|unhandled (?:cuda|system) error",
     r"NCCL INFO \S+:\d+ -> [1-8]|setting up NCCL communicator|Transport retry count exceeded",
-    r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: (?:[^N]|N[^C])|NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
+    r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: (?:[^N]|N[^C])|Failed to open libibverbs|NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
     r"\] \[(?:send|receive)\] via NET/|\bm(?:ax|in)_nodes +: \d|\bgroup_world_size=\d|\bnnodes[=:] ?\d|SLURM_(?:JOB_NUM_|N)NODES=\d",
     *_app_watchdog.TRIGGERS,
 )
@@ -258,7 +258,7 @@ def _facts(emit: Emitter, app: Sequence[AppLine]) -> None:
                 keep("job.nccl.gdr", "enabled", line)
         if _is_elsewhere(text):
             keep("beyond", text, line)
-        if re.search(r"NET/IB ?: No device found", text):
+        if re.search(r"NET/IB ?: No device found|Failed to open libibverbs", text):
             keep("job.nccl.ib.found", "no", line)
         if direct := _GDR.search(text):
             keep("job.nccl.gdr", direct[1].lower(), line)
