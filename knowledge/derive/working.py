@@ -367,6 +367,13 @@ def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
         yield work.told("gpu.work.peers.spread", gpu, float(f"{told.spread:.3g}"), told.shown)
         idle = sum(w.kind == "busy_idle" for w in others)
         yield work.told("gpu.work.peers.idle", gpu, 100 * idle / len(others), f"{idle} of {len(others)} others")
+    for gpu, work in works.items():
+        if work.kind not in ("idle", "held_idle", "allocated_idle"):
+            continue
+        others = [w for g, w in works.items() if g != gpu and g.host == gpu.host]
+        if len(others) >= PEERS and work.jobs in (others[0].jobs, frozenset()) and len({w.jobs for w in others}) == 1:
+            idle = sum(w.kind == "busy_idle" for w in others)
+            yield work.told("gpu.work.peers.idle", gpu, 100 * idle / len(others), f"{idle} of {len(others)} others")
 
 
 class _Compared(NamedTuple):
