@@ -575,6 +575,11 @@ _SWAP = Text(
     "The same program failed again: look for the fault in it, and run it on another GPU before this one is blamed.",
     "同一程序再次出错：请先在程序中查找，并换一块 GPU 运行，再怀疑该 GPU。",
 )
+SEVERAL = 3  # programs, one after another on one GPU alone: four are `programs-fail-in-turn`
+_SEVERAL = Text(
+    "Three different programs failed on this GPU and on no other: swap first. Run them on another GPU, and a program that is known to work on this one; if only this GPU fails, drain the node and run `dcgmi diag -r 3` on it.",
+    "三个不同的程序只在该 GPU 上出错：先做交换测试。把它们放到另一块 GPU，并在该 GPU 上运行一个已知正常的程序；若只有该 GPU 出错，则排空节点并对其运行 `dcgmi diag -r 3`。",
+)
 _ONE_PROGRAM = Text(
     "The same program faulted on several GPUs: look for the fault in it (`compute-sanitizer`), a restart alone meets it again.",
     "同一程序在多个 GPU 上出错：请在程序中查找（`compute-sanitizer`），仅重启会再次出错。",
@@ -606,6 +611,8 @@ def _of_application(case: Case, code: int, same: tuple[str, ...]) -> Answer:
     """The restart; what is to be diagnosed is not said to need nothing."""
     if _on_several(case, code):
         return Answer(Bucket.RESTART_APP, then=(_ONE_PROGRAM,))
+    if any(isinstance(o.value, Event) and o.value.get("programs_on_gpu") == SEVERAL for o in case.events):
+        return Answer(Bucket.RESTART_APP, text=_SEVERAL)
     if _recurs(case, same):
         alone = all(isinstance(o.value, Event) and o.value.get("programs_on_gpu") == 1 for o in case.events)
         return Answer(Bucket.RESTART_APP, then=(_SWAP if alone else _DIAGNOSE,), text=_RESTART)

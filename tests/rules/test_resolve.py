@@ -118,6 +118,11 @@ def test_31_again_of_one_program_asks_for_the_program_first(programs: int, said:
     assert said in advice(31, world).then[0].en
 
 
+def test_31_of_three_programs_on_one_gpu_alone_asks_for_a_swap_however_far_apart() -> None:
+    got = advice(31, [xid(31, -48 * HOUR, programs_on_gpu=3), xid(31, 0, programs_on_gpu=3)])
+    assert got.text.en.startswith("Three different programs")
+
+
 def test_137_needs_nothing_here_and_says_where_to_look() -> None:
     got = advice(137, [xid(137)])
     assert (got.bucket, got.usable) == (Bucket.IGNORE, Usable.YES)
