@@ -211,7 +211,7 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "kubernetes_condition": ("node condition", "节点状况"), "container_gpus_refused": ("GPUs refused", "GPU 被拒"),
     "link_carrier": ("link", "链路"), "nic_error": ("NIC error", "网卡错误"),
     # daemons
-    "fm_gave_up": ("fabric manager", "Fabric Manager"), "imex_connection_lost": ("IMEX", "IMEX"),
+    "fm_gave_up": ("fabric manager", "Fabric Manager"), "imex_connection_lost": ("IMEX", "IMEX"), "imex_error": ("IMEX", "IMEX"),
     "fm_error": ("fabric manager", "Fabric Manager"), "fm_failed": ("fabric manager", "Fabric Manager"),
     "fm_nothing_to_do": ("fabric manager", "Fabric Manager"), "fm_version_mismatch": ("fabric manager", "Fabric Manager"),
     "hostengine_failed": ("DCGM", "DCGM"), "modprobe_failed": ("modprobe", "modprobe"),

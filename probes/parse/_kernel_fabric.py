@@ -44,7 +44,20 @@ _TRAINING = (
 _TRAINED_GPU = rf"\bGPU (?:with )?(?:(?:pci )?bus id:? |UUID )?({PCI}|GPU-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)? (\d{{1,3}})\b)?"
 _TRAINED_SWITCH = rf"\bNVSwitch (?:(?:pci )?bus id:? )?({PCI})(?:.{{0,30}}?\bport (\d{{1,3}})\b)?"
 # nvidia-imex[2214]: [Nov 27 2025 10:12:00] [ERROR] [tid 2240] Connection lost to node 7 with ip address 192.0.2.27.
-_IMEX_LOST = r"Connection lost to node (\d{1,4}) with ip address ([0-9a-fA-F:.]{3,45}?)\.?(?:\s|$)"
+# [Nov 28 2026 10:44:20] [WARNING] [tid 4140] Connection to node 1 with ip address 10.50.0.12 lost. Number of times disconnected: 1
+# [Nov 28 2026 10:44:21] [ERROR] [tid 4140] Failed to connect to node 1 with ip address 10.50.0.12: Connection refused
+# [Nov 28 2026 10:44:21] [ERROR] [tid 4133] Failed to connect to remote IMEX server 10.50.0.13: node 2, version mismatch 565.57.01
+_IMEX_LOST = r"(?:Connection lost to node \d|Connection to node \d[^\n]{1,80} lost\b|Failed to connect to (?:node \d|remote IMEX server))"
+_IMEX_ADDRESS = r"(?:ip address|IMEX server) ([0-9a-fA-F:.]{3,45}?)[.:]?(?:\s|$)"
+_IMEX_NODE = r"\bnode (\d{1,4})\b"
+_IMEX_WHY = (
+    r"version mismatch(?: [\d.]{1,20}\d)?|Connection refused|[Tt]imed out|No route to host|Network is unreachable"
+)
+# IMEX version 570.124.06 is running with the following configuration options
+_IMEX_VERSION = r"\bIMEX version (\d{1,5}(?:\.\d{1,5}){1,2}) is running"
+# Connection established to node 1 with ip address 10.50.0.12. Number of times connected: 1
+OF_IMEX = rf"{_IMEX_VERSION}|\bnode \d{{1,4}} with ip address |remote IMEX server"
+_IMEX_LEVEL = r"\[(ERROR|CRITICAL|FATAL)\]"
 _NAMED = r"\bNVSwitch (?:with )?(?:physical|pci|bus)\b"
 # Fabric Manager version is : 535.104.05
 _VERSION = r"[Ff]abric [Mm]anager version is ?: ?(\d{1,5}(?:\.\d{1,5}){1,2})"
@@ -83,7 +96,8 @@ def read(reading: Reading) -> None:
                 reading, entry, (told[1] or "ERROR") if told and told.re is rx(_LEVEL) else "ERROR" if told else "INFO"
             )
         elif entry.tag.startswith("nvidia-imex"):
-            _imex(reading, entry)
+            found = rx(_IMEX_LEVEL).search(entry.message)
+            imex(reading, entry, found[1] if found else "INFO")
         elif entry.kind is Kind.KERNEL:
             if "nv-hostengine" in entry.message and (found := rx(_CRASH).search(entry.message)):
                 _service(reading, entry, "hostengine_failed", "nv-hostengine", body(found[0], 120), last)
@@ -104,7 +118,7 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
             "severity_word": word, "link": number(found[4]), "text": text, "reporter": "fabric-manager",
         }  # fmt: skip
         reading.event("sxid", switch, entry, fields, code=int(found[2]))
-    elif _imex(reading, entry):  # its own log has the same layout
+    elif _imex_lost(reading, entry):  # its own log has the same layout
         pass
     elif rx(_NOTHING).search(message):
         reading.event("fm_nothing_to_do", reading.node(entry), entry, {"text": text})
@@ -131,11 +145,24 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
         reading.event("fm_error", reading.node(entry), entry, fields)
 
 
-def _imex(reading: Reading, entry: Entry) -> bool:
-    """Whether the message is the memory export service's, of a node that it lost."""
-    if (found := rx(_IMEX_LOST).search(entry.message)) is None:
+def imex(reading: Reading, entry: Entry, level: str) -> None:
+    """One message of the memory export service: its version, a node that it lost, or another error."""
+    if found := rx(_IMEX_VERSION).search(entry.message):
+        reading.add("node.version.imex", reading.node(entry), entry, found[1])
+    elif not _imex_lost(reading, entry) and level.upper() in _SEVERE:
+        reading.event("imex_error", reading.node(entry), entry, {"text": body(entry.message)})
+
+
+def _imex_lost(reading: Reading, entry: Entry) -> bool:
+    """Whether the message is the memory export service's, of a node that it lost or does not reach."""
+    address = rx(_IMEX_ADDRESS).search(entry.message)
+    if address is None or rx(_IMEX_LOST).search(entry.message) is None:
         return False
-    fields = {"peer": number(found[1]), "address": found[2], "text": body(entry.message)}
+    peer, why = rx(_IMEX_NODE).search(entry.message), rx(_IMEX_WHY).search(entry.message)
+    fields = {
+        "peer": number(peer[1]) if peer else None, "address": address[1], "why": why[0] if why else None,
+        "text": body(entry.message),
+    }  # fmt: skip
     reading.event("imex_connection_lost", reading.node(entry), entry, fields)
     return True
 

@@ -1,4 +1,4 @@
-"""The log of NVIDIA Fabric Manager (``/var/log/fabricmanager.log``)."""
+"""The log of NVIDIA Fabric Manager (``/var/log/fabricmanager.log``), and of IMEX in the same layout (``/var/log/nvidia-imex.log``)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from knowledge.observation import Clock, Observation, Status, node
 from knowledge.text import clean
 from probes.base import Context, Line, LogFormat, lines_of
 from probes.parse._kernel_common import Reading, rx
-from probes.parse._kernel_fabric import fabric
+from probes.parse._kernel_fabric import OF_IMEX, fabric, imex
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import calendar_stamp
 
 NAME = "fabricmanager-log"
-REVISION = 4
+REVISION = 5
 EVENTS = (
     "fm_error",
     "fm_gave_up",
     "fm_nothing_to_do",
     "fm_version_mismatch",
-    "imex_connection_lost",
     "nvlink_training_failed",
     "sxid",
 )
+IMEX_EVENTS = ("imex_connection_lost", "imex_error")
 
 # [Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch non-fatal error 12028 on fid 0 ...
 _LINE = (
@@ -45,12 +45,13 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
             )
             levels.append(found[5])
     reading = Reading(entries, context, NAME, REVISION)
+    of_imex = any(rx(OF_IMEX).search(entry.message) for entry in entries)
     for entry, level in zip(entries, levels, strict=True):
-        fabric(reading, entry, level)
-    return [*reading.found, *_coverage(entries, context)]
+        (imex if of_imex else fabric)(reading, entry, level)
+    return [*reading.found, *_coverage(entries, context, of_imex)]
 
 
-def _coverage(entries: Sequence[Entry], context: Context) -> list[Observation]:
+def _coverage(entries: Sequence[Entry], context: Context, of_imex: bool) -> list[Observation]:
     source, here = context.at(NAME, REVISION), node(context.host)
     times = [e.at for e in entries if e.at is not None]
     if not times:
@@ -59,9 +60,9 @@ def _coverage(entries: Sequence[Entry], context: Context) -> list[Observation]:
     window = (min(times), max(times))
     none = [
         Observation(fact, here, None, Status.NONE_SEEN, source, window[1], Clock.LOCAL, window, detail=_NONE)
-        for fact in EVENTS
+        for fact in (IMEX_EVENTS if of_imex else EVENTS)
     ]
-    return [Observation("log.fabricmanager.readable", here, True, source=source), *none]
+    return none if of_imex else [Observation("log.fabricmanager.readable", here, True, source=source), *none]
 
 
 def sniff(head: str) -> int:
@@ -73,9 +74,9 @@ def sniff(head: str) -> int:
 
 FORMAT = LogFormat(
     name=NAME,
-    title="Fabric Manager log",
+    title="Fabric Manager or IMEX log",
     revision=REVISION,
-    provides=(*EVENTS, "log.fabricmanager.readable", "node.fabricmanager.version"),
+    provides=(*EVENTS, *IMEX_EVENTS, "log.fabricmanager.readable", "node.fabricmanager.version", "node.version.imex"),
     sniff=sniff,
     triggers=(
         r"\] \[(?:ERROR|CRITICAL|FATAL|ALERT)\] \[tid ",
@@ -85,6 +86,8 @@ FORMAT = LogFormat(
         r"NV_WARN_NOTHING_TO_DO",
         r"match with driver version",
         r"abric [Mm]anager version",
+        r"IMEX version",
+        r"node \d+ with ip address",
     ),
     parse=parse,
 )

@@ -57,8 +57,8 @@ KERNEL_EVENTS = (
     *_kernel_device.EVENTS,
 )  # fmt: skip
 DAEMON_EVENTS = (
-    "fm_error", "fm_failed", "fm_gave_up", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "imex_connection_lost", "link_carrier",
-    "modprobe_failed", "nvidia_service_failed", "nvlink_training_failed", "persistenced_failed", *_kernel_agents.EVENTS, *_kernel_slurm.EVENTS,
+    "fm_error", "fm_failed", "fm_gave_up", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "imex_connection_lost", "imex_error",
+    "link_carrier", "modprobe_failed", "nvidia_service_failed", "nvlink_training_failed", "persistenced_failed", *_kernel_agents.EVENTS, *_kernel_slurm.EVENTS,
 )  # fmt: skip
 VENDORS = (_kernel_amd, _kernel_intel, _kernel_ascend)  # drivers of other vendors' GPUs
 VENDOR_EVENTS = tuple(event for module in VENDORS for event in module.EVENTS)  # covered where the driver speaks at all

@@ -58,6 +58,20 @@ def test_coverage_is_the_window_of_the_log() -> None:
     assert window[1] - window[0] == 659 * 10**9
 
 
+def test_imex_has_the_same_layout_and_names_the_node_that_it_lost() -> None:
+    found = read(
+        "[Nov 28 2026 10:01:10] [INFO] [tid 4121] IMEX version 570.124.06 is running with the following configuration options\n"
+        "[Nov 28 2026 10:44:20] [WARNING] [tid 4133] Connection to node 2 with ip address 10.50.0.13 lost. Number of times disconnected: 1\n"
+        "[Nov 28 2026 10:44:21] [ERROR] [tid 4133] Failed to connect to remote IMEX server 10.50.0.13: node 2, version mismatch 565.57.01\n"
+    )
+    lost = [event(o) for o in found if o.fact == "imex_connection_lost"]
+    assert [(e.get("peer"), e.get("address"), e.get("why")) for e in lost] == [
+        (2, "10.50.0.13", None),
+        (2, "10.50.0.13", "version mismatch 565.57.01"),
+    ]
+    assert {o.fact for o in found} == {"node.version.imex", "imex_connection_lost", "imex_error"}
+
+
 def test_other_text_is_not_read() -> None:
     for text in ("", "[  1.0] NVRM: x", "Jan 08 09:00:01 n nv-fabricmanager[7]: x"):
         [only] = read(text)

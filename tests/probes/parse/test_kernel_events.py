@@ -487,6 +487,7 @@ STORIES = [
     Story("filesystem_stall", "Mar  3 12:00:01 gpu-07 mmfs[91]: [N] mmfsd is shutting down.", fields={"filesystem": "gpfs", "state": "down"}),
     Story("fm_nothing_to_do", "Mar  3 12:00:01 gpu-07 nv-fabricmanager[41]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"),
     Story("imex_connection_lost", "Mar  3 12:00:01 gpu-07 nvidia-imex[41]: [Mar 03 2026 12:00:01] [ERROR] [tid 47] Connection lost to node 7 with ip address 192.0.2.27.", fields={"peer": 7, "address": "192.0.2.27"}),
+    Story("imex_error", "Mar  3 12:00:01 gpu-07 nvidia-imex[41]: [Mar 03 2026 12:00:01] [ERROR] [tid 47] Failed to parse the nodes configuration file"),
     Story(
         "fm_failed",
         "Mar  3 12:00:01 gpu-07 systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE\n"
