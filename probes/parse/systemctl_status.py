@@ -15,7 +15,7 @@ from probes.parse._host_snapshot import Snapshot
 from probes.parse._systemctl import UNIT, Unit
 from probes.parse.services_snapshot import OF_UNIT, STATES, tell
 
-NAME, REVISION = "systemctl-status", 2
+NAME, REVISION = "systemctl-status", 3
 # What daemons say in their own journal, and how many of their errors were not understood; the kernel says nothing there.
 _LOGGED = (
     "fm_error",
@@ -24,6 +24,8 @@ _LOGGED = (
     "fm_nothing_to_do",
     "fm_version_mismatch",
     "hostengine_failed",
+    "imex_connection_lost",
+    "imex_error",
     "log.driver.errors_not_read",
     "nvidia_service_failed",
     "persistenced_failed",

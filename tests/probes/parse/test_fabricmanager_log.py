@@ -64,7 +64,7 @@ def test_imex_has_the_same_layout_and_names_the_node_that_it_lost() -> None:
         "[Nov 28 2026 10:44:20] [WARNING] [tid 4133] Connection to node 2 with ip address 10.50.0.13 lost. Number of times disconnected: 1\n"
         "[Nov 28 2026 10:44:21] [ERROR] [tid 4133] Failed to connect to remote IMEX server 10.50.0.13: node 2, version mismatch 565.57.01\n"
     )
-    lost = [event(o) for o in found if o.fact == "imex_connection_lost"]
+    lost = [event(o) for o in found if o.fact == "imex_connection_lost" and o.status is Status.OK]
     assert [(e.get("peer"), e.get("address"), e.get("why")) for e in lost] == [
         (2, "10.50.0.13", None),
         (2, "10.50.0.13", "version mismatch 565.57.01"),
