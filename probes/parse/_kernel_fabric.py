@@ -57,7 +57,7 @@ _IMEX_WHY = (
 _IMEX_VERSION = r"\bIMEX version (\d{1,5}(?:\.\d{1,5}){1,2}) is running"
 # Connection established to node 1 with ip address 10.50.0.12. Number of times connected: 1
 OF_IMEX = rf"{_IMEX_VERSION}|\bnode \d{{1,4}} with ip address |remote IMEX server"
-_IMEX_LEVEL = r"\[(ERROR|CRITICAL|FATAL)\]"
+_IMEX_LEVEL = r"\[(ERROR|CRITICAL|FATAL)\] (?:\[tid \d{1,12}\] )?"
 _NAMED = r"\bNVSwitch (?:with )?(?:physical|pci|bus)\b"
 # Fabric Manager version is : 535.104.05
 _VERSION = r"[Ff]abric [Mm]anager version is ?: ?(\d{1,5}(?:\.\d{1,5}){1,2})"
@@ -150,7 +150,9 @@ def imex(reading: Reading, entry: Entry, level: str) -> None:
     if found := rx(_IMEX_VERSION).search(entry.message):
         reading.add("node.version.imex", reading.node(entry), entry, found[1])
     elif not _imex_lost(reading, entry) and level.upper() in _SEVERE:
-        reading.event("imex_error", reading.node(entry), entry, {"text": body(entry.message)})
+        reading.event(
+            "imex_error", reading.node(entry), entry, {"text": body(rx(_IMEX_LEVEL).split(entry.message)[-1])}
+        )
 
 
 def _imex_lost(reading: Reading, entry: Entry) -> bool:
