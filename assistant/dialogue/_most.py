@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots
@@ -11,10 +12,12 @@ from assistant.dialogue._scope import scoped
 from assistant.dialogue._shown import marks_of, table, value
 from assistant.dialogue._words import Words, suggest, words
 from assistant.intent.extremes import Extreme, Quantity, extreme
+from assistant.intent.window import minute_of, window_of
 from assistant.render.labels import listed
+from assistant.render.lines import moment
 from assistant.reply import Reply
 from knowledge.lazy import lazy
-from knowledge.observation import Observation, Scope, Status
+from knowledge.observation import Observation, Scope, Series, Status
 from knowledge.text import clean
 from knowledge.units import measured
 
@@ -33,7 +36,11 @@ def answer(turn: Turn) -> Reply | None:
     if turn.diagnosis is None or asked is None:
         return None
     w = words(turn)
+    if asked.of_one and not asked.idle:
+        return _of_named(turn, w, asked)
     rows = _rows(w, asked.quantity)
+    if asked.in_time and not asked.idle:
+        rows = [_sample(w, o, asked, turn.query.text) or o for o in rows]
     if not rows:
         return None
     ordered = sorted(rows, key=lambda o: -_number(o) if asked.most and not asked.idle else _number(o))
@@ -42,7 +49,7 @@ def answer(turn: Turn) -> Reply | None:
     bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
     if not first and bad:
         return None  # busy for what reads the clock of the driver: whether they work is what was found
-    head = _head(w, asked, first, rest)
+    head = _head(w, asked, first, rest, asked.in_time)
     if _WHY.search(turn.query.text) and first:
         more_of = [f for f in bad if f.subject == first[0].subject]
         head += "".join(f"{'' if w.lang == 'zh' else ' '}{w.title(f)}{w.t('.', '。')}" for f in more_of[:1])
@@ -71,6 +78,70 @@ def _rows(w: Words, q: Quantity) -> list[Observation]:
     return []
 
 
+def _of_named(turn: Turn, w: Words, asked: Extreme) -> Reply | None:
+    """How the GPUs stood that are named: at their most or least over all samples, or at the time that is asked for."""
+    where = scoped(w.d, turn.query.slots)
+    every = [o for o in _rows(w, asked.quantity) if o.subject in where.subjects]
+    rows = [o for one in every if (o := _sample(w, one, asked, turn.query.text)) is not None]
+    what, names = (
+        asked.quantity.name.in_(w.lang),
+        listed([clean(w.view.name(s)) for s in where.subjects[:NAMES]], w.lang),
+    )
+    if not every:
+        return None
+    if not rows:
+        return Reply(turn.lang, w.t(f"No {what} of {names} was read at that time.", f"所读内容没有 {names} 在该时刻的{what}。"),
+                     (table(w, every, marks_of(w)),), data={"answer": "most", "quantity": asked.quantity.id})  # fmt: skip
+    degree = "" if asked.at else w.t("highest " if asked.most else "lowest ", "最高" if asked.most else "最低")
+    said = []
+    for o in rows[:NAMES]:
+        n, at = len(w.d.facts.series(o.fact, o.subject)[0].values), moment(o)
+        last = w.d.facts.current(o.fact, o.subject)
+        of = (
+            w.t(f" ({n} samples, the last {value(w, last)})", f"（共 {n} 次采样，最后一次 {value(w, last)}）")
+            if n > 1 and last is not None
+            else w.t(" (the only sample)", "（仅一次采样）")
+        )
+        when = w.t(f" at {at}" if at else "", f"，时间 {at}" if at else "")
+        said.append(
+            w.t(
+                f"{clean(w.view.name(o.subject))}: {degree}{what} {value(w, o)}{when}{of}.",
+                f"{clean(w.view.name(o.subject))}：{degree}{what} {value(w, o)}{when}{of}。",
+            )
+        )
+    return Reply(
+        turn.lang,
+        ("" if w.lang == "zh" else " ").join(said),
+        (table(w, rows, marks_of(w)),),
+        settled=True,
+        suggestions=suggest(turn.lang, "verdict", "evidence"),
+        data={"answer": "most", "quantity": asked.quantity.id, "most": asked.most, "first": [w.view.name(o.subject) for o in rows],
+              "one": rows[0].subject.id if len(rows) == 1 else None, "value": _number(rows[0])},
+    )  # fmt: skip
+
+
+def _sample(w: Words, last: Observation, asked: Extreme, text: str) -> Observation | None:
+    """Of all samples of a value the one that is asked for: its most or least, or the one nearest to a time; None where the span
+    that is named holds none."""
+    series, told = w.d.facts.series(last.fact, last.subject)
+    every = [*zip(series.times, series.values, strict=True)]
+    window = window_of(text, "")
+    if window is None and len(every) < 2:
+        return last
+    if window is not None and window.back:
+        every = [s for s in every if s[0] >= every[-1][0] - window.back]
+    elif window is not None:
+        every = [s for s in every if window.holds(minute_of(s[0]))]
+    if not every:
+        return None
+    if asked.at and window is not None:
+        at, _ = min(every, key=lambda s: window.off(minute_of(s[0])))
+    else:
+        at, _ = (max if asked.most else min)(every, key=lambda s: s[1])
+    found = next((o for o in told if o.at == at and not isinstance(o.value, Series)), None)
+    return found or replace(told[0], at=at, value=dict(every)[at])
+
+
 def _is_number(o: Observation) -> bool:
     return isinstance(o.value, int | float) and not isinstance(o.value, bool)
 
@@ -89,7 +160,7 @@ def _idle(w: Words, rows: Sequence[Observation]) -> list[Observation]:
     return [o for o in rows if idle(o)]
 
 
-def _head(w: Words, asked: Extreme, first: Sequence[Observation], rest: Sequence[Observation]) -> str:
+def _head(w: Words, asked: Extreme, first: Sequence[Observation], rest: Sequence[Observation], in_time: bool) -> str:
     if not first:  # nobody is idle
         low = rest[0]
         name, least = clean(w.view.name(low.subject)), value(w, low)
@@ -97,6 +168,8 @@ def _head(w: Words, asked: Extreme, first: Sequence[Observation], rest: Sequence
             return w.t(f"None: {name} is at {least}.", f"没有：{name} 为 {least}。")
         return w.t(f"None: the least busy is {name}, at {least}.", f"没有空闲的：最不忙的是 {name}，{least}。")
     names = listed([clean(w.view.name(o.subject)) for o in first[:NAMES]], w.lang)
+    if in_time and len(first) == 1 and (at := moment(first[0])):
+        names += w.t(f" at {at}", f"（{at}）")
     if len(first) > NAMES:
         names += w.t(f" and {len(first) - NAMES} more", f" 等 {len(first)} 个")
     what = asked.quantity.name.in_(w.lang)

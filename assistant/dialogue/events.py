@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad, bad_roots
@@ -16,7 +15,7 @@ from assistant.dialogue._words import Words, nothing_yet, suggest, words
 from assistant.intent.kinds import kind_asked
 from assistant.intent.lines import codes, meant, names_any
 from assistant.intent.lines import words as words_of
-from assistant.intent.window import Window, window_of
+from assistant.intent.window import Window, minute_of, window_of
 from assistant.render import lines
 from assistant.render.labels import aside, label, led, listed, titled
 from assistant.render.sheet import Paragraph, Part, Table
@@ -164,8 +163,7 @@ def _within(window: Window, o: Observation, every: Sequence[Observation]) -> boo
         return False
     if window.back:
         return o.at >= max(e.at for e in every if e.at is not None) - window.back
-    at = datetime.fromtimestamp(o.at // 10**9, UTC)
-    return window.holds(at.hour * 60 + at.minute + at.second / 60)
+    return window.holds(minute_of(o.at))
 
 
 def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], asked: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from assistant.intent.window import window_of
 from knowledge.language import Text
 from knowledge.lazy import lazy
 
@@ -36,7 +37,7 @@ QUANTITIES = (
              ("gpu.utilization.core", "gpu.activity.graphics", "gpu.activity.sm"), Text("utilization", "利用率")),
 )  # fmt: skip
 _MOST = lazy(
-    rf"{_L}(?:hottest|warmest|busiest|highest|most|largest|biggest|max(?:imum)?|greatest|top){_R}|最(?!近|后|先|早|新|初|终|好)",
+    rf"{_L}(?:hottest|warmest|busiest|highest|most|largest|biggest|max(?:imum)?|greatest|top|peak\w*){_R}|最(?!近|后|先|早|新|初|终|好)",
     _I,
 )
 _LEAST = lazy(
@@ -47,13 +48,23 @@ _IDLE = lazy(
     _I,
 )
 _ASKS = lazy(
-    rf"{_L}(?:which|what(?:'s| is| are)?|find|show|name|tell|list|is there)(?![a-z])|哪|谁|有没有|几号|^\W*(?:the )?(?:hottest|coolest|busiest)",
+    rf"{_L}(?:which|what(?:'s| is| are)?|when|find|show|name|tell|list|is there)(?![a-z])|哪|谁|有没有|几号|多少|几度|多高|什么时候|^\W*(?:the )?(?:hottest|coolest|busiest|highest|lowest|max(?:imum)?|min(?:imum)?|peak)|最[高低大小]\S{{0,4}}[?？]?$",
     _I,
 )
 _THINGS = lazy(rf"{_L}(?:gpus?|cards?|ones?|devices?|boards?){_R}|卡|几号", _I)
 
 
 _PLAIN = lazy(rf"{_L}(?:highest|lowest|hottest|coolest){_R}|最高|最低|最热", _I)  # of GPUs, even where nobody says so
+# how hot did GPU 3 get, GPU 3 最热到多少度: the most that it reached
+_REACHED = lazy(
+    rf"{_L}how (?:hot|warm|high|busy)(?: \w+)? (?:did|has|have|had) .{{1,40}}?{_L}(?:get|got|go|gone|become|run|reach\w*){_R}",
+    _I,
+)
+_STOOD = lazy(
+    rf"{_L}how (?:hot|warm|high|busy|loaded|much){_R}|{_L}what (?:is|was|were|are){_R}|多少|几度|多高|多热|多忙", _I
+)
+_ONE = lazy(r"(?<![a-z])(?:gpu|card)s? ?#?[0-9]|[0-9] ?号?卡", _I)
+_PAST = lazy(rf"{_L}(?:was|were|did|has been|ever|reached|when|peak\w*){_R}|什么时候|几点|曾|达到|峰值", _I)
 _LIMIT = lazy(rf"{_L}(?:limits?|thresholds?|allowed|rated|spec\w*|supported|safe){_R}|上限|阈值|允许|额定", _I)
 
 
@@ -64,18 +75,25 @@ class Extreme(NamedTuple):
     most: bool
     idle: bool  # those that do nothing, however many
     more: tuple[Quantity, ...]
+    of_one: bool = False  # GPUs are named: how they stood is asked, not which it is
+    in_time: bool = False  # of all samples, and not of the last
+    at: bool = False  # how it stood at a time that is named, and not at its most
 
 
 def extreme(text: str) -> Extreme | None:
     """The degree that a sentence asks for; None where it asks for none."""
     idle = _IDLE.search(text) is not None
-    most, least = _MOST.search(text), _LEAST.search(text)
-    if not (idle or most or least) or not _ASKS.search(text) or _LIMIT.search(text):
+    most, least = _MOST.search(text) or _REACHED.search(text), _LEAST.search(text)
+    one, window = _ONE.search(text) is not None, window_of(text, "") is not None
+    at = one and window and not (most or least) and (stood := _STOOD.search(text)) is not None
+    if at:
+        most, idle = stood, False
+    if not (idle or most or least) or not (_ASKS.search(text) or _REACHED.search(text) or at) or _LIMIT.search(text):
         return None
     if not _THINGS.search(text) and (idle or not _PLAIN.search(text)):
         return None
-    at = (least or most or _IDLE.search(text)).start()  # type: ignore[union-attr]
-    named = sorted((min(abs(m.start() - at) for m in q.said.finditer(text)), n) for n, q in enumerate(QUANTITIES) if q.said.search(text))  # fmt: skip
+    place = (least or most or _IDLE.search(text)).start()  # type: ignore[union-attr]
+    named = sorted((min(abs(m.start() - place) for m in q.said.finditer(text)), n) for n, q in enumerate(QUANTITIES) if q.said.search(text))  # fmt: skip
     if not named:
         return None
     first = (
@@ -86,4 +104,5 @@ def extreme(text: str) -> Extreme | None:
     more = tuple(QUANTITIES[n] for _, n in named if QUANTITIES[n] is not first)
     if any(q.id == "memory temperature" for q in (first, *more)):
         more = tuple(q for q in more if q.id not in ("memory", "temperature"))
-    return Extreme(first, least is None, idle and first.id == "load", more)
+    in_time = one or window or _PAST.search(text) is not None
+    return Extreme(first, least is None, idle and first.id == "load", more, one, in_time, at)

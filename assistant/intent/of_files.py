@@ -5,6 +5,7 @@ thing caused another. Of a machine, or of nothing, the same words may ask someth
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from assistant.intent.caused import caused
 from assistant.intent.extremes import extreme
@@ -92,6 +93,15 @@ def meant(query: Query) -> Intent | None:
     if query.intent in (Intent.UNKNOWN, Intent.RERUN, Intent.EXPLAIN) and steps(text) and not told:
         return Intent.DIAGNOSE
     return None
+
+
+def of_given(query: Query) -> Query:
+    """A sentence as it is meant of what was given. One that asks which, when or how many states nothing: its words are no evidence."""
+    wish = meant(query)
+    if wish is None:
+        return query
+    asks = wish in (Intent.WHICH, Intent.EVENTS)
+    return replace(query, intent=wish, observations=() if asks else query.observations)
 
 
 def _bare(query: Query) -> str:

@@ -41,6 +41,15 @@ class Window(NamedTuple):
         """Whether a time of the day, in minutes, lies in the span, which may go past midnight."""
         return (minute - self.start) % DAY <= self.minutes
 
+    def off(self, minute: float) -> float:
+        """How far a time of the day lies from the middle of the span, in minutes."""
+        return abs((minute - self.start) % DAY - self.minutes / 2)
+
+
+def minute_of(at: int) -> float:
+    """The minute of the day of a time in ns."""
+    return at / 60e9 % DAY
+
 
 def window_of(text: str, since: str) -> Window | None:
     """The span that `text` names (`since`: its slot of that name, which has words read as clock times); None for all."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.intent.of_files import meant as of_files_meant
+from assistant.intent.of_files import of_given
 from assistant.intent.query import BY_PHRASE, Intent, Query, Slots, of_process
 from assistant.render.labels import UNSAID
 from assistant.reply import Reply
@@ -162,8 +162,7 @@ class Session:
             return self._reply(state, replace(state.frame, last=same), same)
         of_files = not event.origin.live or query.slots.file
         if of_files:
-            also = tuple(replace(q, intent=of_files_meant(q) or q.intent) for q in query.also)
-            query = replace(query, intent=of_files_meant(query) or query.intent, also=also)
+            query = replace(of_given(query), also=tuple(map(of_given, query.also)))
         begins = query.intent in _OF_COUNTERS or (query.intent is Intent.CONFIDENCE and state.frame.query is None)
         of_trace = query.intent is Intent.EXPLAIN and query.page.startswith("advice ") and named_causes(query.text)
         if of_files and (of_trace or (begins and _of_counters(query))):

@@ -143,6 +143,33 @@ def test_the_one_by_a_degree_comes_first(said: str, begins: str) -> None:
     assert headline.startswith(begins), headline
 
 
+SAMPLES = """timestamp, index, temperature.gpu
+2026/11/28 14:00:00.000, 0, 61
+2026/11/28 14:00:00.000, 3, 83
+2026/11/28 14:10:00.000, 0, 62
+2026/11/28 14:10:00.000, 3, 71
+"""
+
+
+@each(
+    ("said", "begins"),
+    [
+        (
+            "what was the highest temperature of gpu 3 and when?",
+            "GPU 3: highest temperature 83 °C at 2026-11-28 14:00:00",
+        ),
+        ("how hot did GPU 3 get?", "GPU 3: highest temperature 83 °C at 2026-11-28 14:00:00"),
+        ("GPU 3 最高温度是多少?", "GPU 3：最高温度 83 °C，时间 2026-11-28 14:00:00"),
+        ("how hot was GPU 0 at 14:00?", "GPU 0: temperature 61 °C at 2026-11-28 14:00:00"),
+        ("how hot was GPU 0 at 09:00?", "No temperature of GPU 0 was read at that time"),
+        ("which GPU is hottest?", "GPU 3: highest temperature, 71 °C"),
+    ],
+)
+def test_of_a_gpu_that_is_named_all_its_samples_count(said: str, begins: str) -> None:
+    answer = _said("input", SAMPLES, said)
+    assert answer.startswith(begins), answer
+
+
 @each(
     ("text", "said", "begins"),
     [
