@@ -137,7 +137,7 @@ def _side(text: str, f: Finding) -> bool | None:
     """Whether it is the one side that is asked about, "is it my code?"; None where both are, or it is not known."""
     hard, soft, net = (words.search(text) is not None for words in (_ONE_HARD, _ONE_SOFT, _ONE_NET))
     kind = kind_of(f)
-    if hard + soft + net != 1 or kind == _KINDS[CauseClass.UNKNOWN]:
+    if hard + soft + net != 1 or _BLAMES.search(text) or kind == _KINDS[CauseClass.UNKNOWN]:
         return None
     if net:
         return kind in (_KINDS[CauseClass.NETWORK], _BY_ACTION[Bucket.INSPECT_NETWORK])

@@ -34,6 +34,7 @@ _WHEN = lazy(r"(?<![a-z])(?:when|what time)(?![a-z])|时候|几点", re.IGNORECA
 _WORST = lazy(
     r"(?<![a-z])(?:worst|most (?:serious|severe|critical|important|urgent))(?![a-z])|最严重|最要紧", re.IGNORECASE
 )
+_FIRST = lazy(r"(?<![a-z])(?:first|earliest)(?![a-z])|最先|最早|首先|第一个", re.IGNORECASE)
 _GPU = lazy(r"(?<![a-z])(?:gpus?|cards?)(?![a-z])|显?卡", re.IGNORECASE)
 _KIND = lazy(r"(?<![a-z])(?:which|what) [a-z]+|哪[个张块台]?\s?(?:作业|任务|网卡|链路)", re.IGNORECASE)
 MOST, NAMES = 8, 4  # findings, one line each; names in a sentence
@@ -43,7 +44,7 @@ def answer(turn: Turn) -> Reply:
     """The things of the kind that is asked about on which something wrong was found, worst first, and the others."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
-    if (most := bottleneck(turn) or _most.answer(turn) or _silent(turn)) is not None:
+    if (most := bottleneck(turn) or _most.answer(turn) or _silent(turn) or _left_out(turn)) is not None:
         return most
     text = turn.query.text
     w, usable, kinds = words(turn), asks_usable(text), kinds_asked(text)
@@ -54,6 +55,8 @@ def answer(turn: Turn) -> Reply:
     asked = _KIND.sub(" ", text)
     asked = asked if words_of(asked) or codes(asked) else ""
     blamed = _of_all(about, kind, w, asked)
+    if _FIRST.search(text):
+        blamed = sorted(blamed, key=_began)[:1]
     named = {b.subject for b in blamed} | {f.subject for f in bad}
     rest = [s for s in _measured(w, kind) if s not in named]
     if usable:
@@ -112,6 +115,30 @@ def _silent(turn: Turn) -> Reply | None:
     )
     return Reply(turn.lang, head, settled=bool(silent or world), suggestions=suggest(turn.lang, "why", "next"),
                  data={"answer": "which", "kind": "rank", "silent": silent})  # fmt: skip
+
+
+_GONE = lazy(r"(?<![a-z])(?:missing|lost|gone|absent|not (?:listed|there|shown|seen)|left out|disappeared|lack\w*|lose)(?![a-z])|缺|少|不见|掉|丢|没(?:有?列|识别|认)", re.IGNORECASE)  # fmt: skip
+
+
+def _left_out(turn: Turn) -> Reply | None:
+    """The GPUs whose numbers a listing leaves out; None where that is not asked, or the numbers have no gap."""
+    d = turn.diagnosis
+    if d is None or kind_asked(turn.query.text) is not Scope.GPU or not _GONE.search(turn.query.text):
+        return None
+    w, gpus = words(turn), d.facts.subjects(Scope.GPU)
+    out = [o.value for s in d.facts.subjects(Scope.NODE) if (o := d.facts.current("node.gpu.left_out", s)) is not None]
+    numbers = [o.value for s in gpus if (o := d.facts.current("gpu.index", s)) is not None and isinstance(o.value, int)]
+    gaps = sorted({*range(max(numbers, default=0))} - {*numbers})
+    if not gaps or len(numbers) != len(set(numbers)) or len(out) != 1 or out[0] != len(gaps):
+        return None
+    names, last = listed([f"GPU {n}" for n in gaps[:MOST]], w.lang), max(numbers)
+    bad = bad_roots(d.findings)
+    said = "".join(f"{'' if w.lang == 'zh' else ' '}{w.title(f)}{w.t('.', '。')}" for f in bad[:1])
+    return Reply(
+        turn.lang, w.t(f"{names}: left out of 0 to {last}.", f"{names}：在 0 到 {last} 中缺少。") + said,
+        focus=bad[0].id if bad else "", settled=True, suggestions=suggest(turn.lang, "why", "next", "evidence"),
+        data={"answer": "which", "kind": "gpu", "missing": gaps},
+    )  # fmt: skip
 
 
 def _of_all(found: Sequence[Finding], kind: Scope | None, w: Words, asked: str = "") -> list[Blamed]:
@@ -192,9 +219,14 @@ def _when(w: Words, text: str, blamed: Sequence[Blamed]) -> str:
     timed = sorted((o for o in blamed[0].finding.events if o.at is not None), key=lambda o: o.at or 0)
     if not timed:
         return w.t(" No time stands beside it.", "该行没有时间。")
-    first, last = moment(timed[0]), moment(timed[-1])
+    first, last = moment(timed[0]), moment(timed[0 if _FIRST.search(text) else -1])
     span = first if first == last else w.t(f"{first} to {last}", f"{first} 至 {last}")
     return w.t(f" At {span}.", f"时间：{span}。")
+
+
+def _began(b: Blamed) -> float:
+    """When the first line of a finding was logged; after all others where none has a time."""
+    return min((o.at for o in b.finding.events if o.at is not None), default=float("inf"))
 
 
 def _measured(w: Words, kind: Scope | None) -> list[Subject]:

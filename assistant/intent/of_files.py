@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from assistant.intent import host_memory
 from assistant.intent.caused import caused
 from assistant.intent.extremes import extreme
 from assistant.intent.lines import names_any
@@ -24,7 +25,7 @@ _HAPPENED = lazy(
 )
 _DIGIT = lazy("[0-9]")
 _COUNTS = lazy(
-    rf"{_L}how (?:often|many times){_R}|{_L}how many (?!ranks are there|gpus are|cards are|nodes are)(?:[a-z0-9-]+ ){{1,3}}?(?:were|was|are there|did|have|has|had|got|happen\w*|occur\w*|failed|timed|went|died|crashed|do you see|stand|show){_R}|几次|多少次|几回|几条|多少条",
+    rf"{_L}how (?:often|many times){_R}|{_L}how many (?!ranks are there|gpus are|cards are|nodes are)(?:[a-z0-9-]+ ){{1,3}}?(?:were|was|are there|does|did|have|has|had|got|happen\w*|occur\w*|failed|timed|went|died|crashed|do you see|stand|show){_R}|几次|多少次|几回|几条|多少条",
     _I,
 )
 _WHEN = lazy(
@@ -74,6 +75,8 @@ def meant(query: Query) -> Intent | None:
         return Intent.NEXT
     if caused(text) is not None:
         return Intent.CAUSE
+    if host_memory.modules(text):
+        return Intent.WHICH
     if extreme(text) is not None:
         return Intent.WHICH
     if window_of(text, "") is not None and _HAPPENED.search(text) and not _MORE.search(text):

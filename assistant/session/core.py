@@ -72,6 +72,7 @@ _OF_COUNTERS = frozenset(
 
 # Of the log of a training these are asked of its steps.
 _OF_STEPS = frozenset({Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE, Intent.EVENTS})
+_OF_MEMORY = _OF_STEPS | {Intent.WHICH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +389,7 @@ class Session:
         self, state: State, frame: Frame, query: Query, diagnosis: Diagnosis | None, plan: Plan | None,
         recalled: Sequence[object] = (),
     ) -> Reply:  # fmt: skip
-        from assistant.dialogue import Turn, _steps, answerer
+        from assistant.dialogue import Turn, _host_memory, _steps, answerer
         from assistant.dialogue._scope import by_bus
 
         query = by_bus(query, diagnosis.facts) if diagnosis is not None else query
@@ -398,7 +399,8 @@ class Session:
             recalled, before, frame.pending, frame.origin.host if frame.origin.live else "",
         )  # fmt: skip
         of_steps = _steps.answer(turn) if query.intent in _OF_STEPS and not frame.origin.live else None
-        reply = of_steps or answerer(query.intent).answer(turn)
+        of_memory = _host_memory.answer(turn) if query.intent in _OF_MEMORY and not frame.origin.live else None
+        reply = of_steps or of_memory or answerer(query.intent).answer(turn)
         if query.also:
             from assistant.dialogue import _also
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assistant.diagnosis import diagnose
-from assistant.dialogue import _also, _steps
+from assistant.dialogue import _also, _host_memory, _steps
 from assistant.intent.of_files import meant
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
@@ -58,7 +58,7 @@ def _said(kind: str, text: str, said: str) -> str:
     d, q = diagnose(parse_text(kind, text), rules()), understand(said)
     q = replace(q, intent=meant(q) or (Intent.EVENTS if q.intent is Intent.HISTORY else q.intent))
     steps = _steps.answer(turn(d, q))
-    reply = _also.beside(steps or ask(d, q), turn(d, q))
+    reply = _also.beside(steps or _host_memory.answer(turn(d, q)) or ask(d, q), turn(d, q))
     beside = [item for part in reply.parts[:1] if isinstance(part, Items) for item in part.items] if q.also else []
     return " ".join((reply.headline, *beside))
 
@@ -67,6 +67,7 @@ def _said(kind: str, text: str, said: str) -> str:
     ("text", "said", "names"),
     [
         (FULL, "which rank failed?", ["Rank 3"]),
+        (KERNEL, "which GPU faulted first and at what time?", ["43:00", "At 2026-11-29 03:05:12"]),
         (NCCL, "which hosts are involved?", ["Node d02"]),
         (NCCL, "which node and which NIC?", ["Node d02, NIC mlx5_3"]),
         (NCCL, "which host and NIC is it?", ["Node d02, NIC mlx5_3"]),
@@ -141,6 +142,33 @@ def test_the_steps_of_a_training_answer(text: str, said: str, begins: str) -> No
 def test_the_one_by_a_degree_comes_first(said: str, begins: str) -> None:
     headline = _said("input", SMI, said)
     assert headline.startswith(begins), headline
+
+
+SAR = """Linux 5.15.0-122-generic (n16) \t11/29/2026 \t_x86_64_\t(96 CPU)
+
+02:00:01 PM kbmemfree   kbavail kbmemused  %memused kbbuffers  kbcached  kbcommit   %commit  kbactive   kbinact   kbdirty
+02:10:01 PM  10000000 160000000 900000000     90.00    100000 100000000 500000000     50.00 400000000 300000000       100
+"""
+EDAC = """mc0: 0 Corrected Errors with no DIMM info
+mc1: csrow0: 3 Uncorrected Errors
+mc1: csrow0: CPU_SrcID#0_MC#1_Chan#0_DIMM#0: 0 Corrected Errors
+mc1: csrow0: CPU_SrcID#0_MC#1_Chan#1_DIMM#0: 8123 Corrected Errors
+"""
+
+
+@each(
+    ("text", "said", "begins"),
+    [
+        (EDAC, "which DIMM do I replace, and how many corrected errors does it have?", "CPU_SrcID#0_MC#1_Chan#1_DIMM#0 (mc1 csrow0): 8123 corrected errors. mc1 csrow0: 3 uncorrected"),
+        (EDAC, "how many corrected errors are there?", "CPU_SrcID#0_MC#1_Chan#1_DIMM#0"),
+        (EDAC, "哪根内存条要换?", "CPU_SrcID#0_MC#1_Chan#1_DIMM#0"),
+        (SAR, "is the memory full?", "Not full: 16 % of the host's memory"),
+        (SAR, "还剩多少内存?", "未满：主机内存还有 16 %"),
+    ],
+)  # fmt: skip
+def test_memory_is_that_of_the_host_where_no_other_was_read(text: str, said: str, begins: str) -> None:
+    answer = _said("input", text, said)
+    assert answer.startswith(begins), answer
 
 
 SAMPLES = """timestamp, index, temperature.gpu
