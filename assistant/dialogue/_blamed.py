@@ -24,6 +24,7 @@ _FIELDS = {
     Scope.GPU: (("gpu", Text("GPU {}", "GPU {}")), ("cuda_device", Text("CUDA device {}", "CUDA 设备 {}"))),
     Scope.JOB: (("job", Text("job {}", "作业 {}")), ("step", Text("job {}", "作业 {}"))),
 }  # fmt: skip
+_OF_PEERS = ("imex_connection_lost",)  # told by the node that is left, of the one that went away
 _TASKS = ("rank_failed",)  # the kinds of events whose field `task` is one of the job
 _REPORTED = ("nccl_watchdog_timeout", "nccl_desync")  # every rank tells these: who tells it is not to blame for it
 _RANKS = (
@@ -46,7 +47,8 @@ class Blamed(NamedTuple):
 def of_kind(f: Finding, kind: Scope | None, w: Words, asked: str = "") -> Iterator[Blamed]:
     """The things of the kind that a finding is about. `asked`: the words of the question, whose lines go first."""
     here = f.subject if kind is None else f.subject.up(kind)
-    if here is not None and here.id:  # a node whose name nobody told names nothing
+    of_peer = kind is Scope.NODE and any(o.fact in _OF_PEERS for o in f.events)
+    if here is not None and here.id and not of_peer:  # a node whose name nobody told names nothing
         yield Blamed(clean(w.view.name(here)), f, here)
         return
     if kind is None:
@@ -76,6 +78,9 @@ def named_in(events: Iterable[Observation], kind: Scope, w: Words) -> list[str]:
 
 def _names(o: Observation, kind: Scope, w: Words) -> Iterator[str]:
     if not isinstance(o.value, Event) or (kind is Scope.RANK and o.fact in _REPORTED):
+        return
+    if kind is Scope.NODE and o.fact in _OF_PEERS and (peer := o.value.get("peer")) is not None:
+        yield Text("node {} ({})", "节点 {}（{}）").in_(w.lang).format(peer, o.value.get("address"))
         return
     here = o.subject.up(kind)
     if here is not None and here.id and here.id != UNSAID:

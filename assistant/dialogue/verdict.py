@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import State, Verdict, bad_roots, judged, no_gpu, only_said, unread
+from assistant.diagnosis import State, Verdict, bad_roots, forbidding, judged, no_gpu, only_said, unread
 from assistant.dialogue import _compared, _normal, _told, _work, cause
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
@@ -115,7 +115,7 @@ def answer(turn: Turn) -> Reply:
                 f"{led('Not a plain yes', title, 'en')}. {action}", f"不能简单说可以：{w.quoted(title)}。{action}"
             )
         if should is not None:
-            return _should(w, should, about, usable, until)
+            return _should(w, should, [*forbidding(where.about), *about], usable, until)
         if said_only and about and _normal.asked(turn):
             title, action = w.title(about[0]), about[0].advice.text.in_(w.lang)
             return w.t(

@@ -37,7 +37,7 @@ QUANTITIES = (
              ("gpu.utilization.core", "gpu.activity.graphics", "gpu.activity.sm"), Text("utilization", "利用率")),
 )  # fmt: skip
 _MOST = lazy(
-    rf"{_L}(?:hottest|warmest|busiest|highest|most|largest|biggest|max(?:imum)?|greatest|top|peak\w*){_R}|最(?!近|后|先|早|新|初|终|好)",
+    rf"{_L}(?:hottest|warmest|busiest|highest|most(?! (?:recent|likely))|largest|biggest|max(?:imum)?|greatest|top|peak\w*){_R}|最(?!近|后|先|早|新|初|终|好)",
     _I,
 )
 _LEAST = lazy(
