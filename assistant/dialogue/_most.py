@@ -83,15 +83,16 @@ def _of_named(turn: Turn, w: Words, asked: Extreme) -> Reply | None:
     where = scoped(w.d, turn.query.slots)
     every = [o for o in _rows(w, asked.quantity) if o.subject in where.subjects]
     rows = [o for one in every if (o := _sample(w, one, asked, turn.query.text)) is not None]
-    what, names = (
-        asked.quantity.name.in_(w.lang),
-        listed([clean(w.view.name(s)) for s in where.subjects[:NAMES]], w.lang),
-    )
-    if not every:
-        return None
+    what = asked.quantity.name.in_(w.lang)
+    if not every and asked.quantity.id == "ecc":
+        return None  # what a log tells of such errors is no counter
     if not rows:
-        return Reply(turn.lang, w.t(f"No {what} of {names} was read at that time.", f"所读内容没有 {names} 在该时刻的{what}。"),
-                     (table(w, every, marks_of(w)),), data={"answer": "most", "quantity": asked.quantity.id})  # fmt: skip
+        known = [clean(w.view.name(s)) for s in where.subjects[:NAMES]]
+        names = listed(known or [f"GPU {n}" for n in turn.query.slots.gpu[:NAMES]], w.lang)
+        none = w.t(f"No {what} of {names} was read", f"所读内容没有 {names} 的{what}")
+        then = w.t(" at that time.", "（在该时刻）。") if every else w.t(".", "。")
+        shown = (table(w, every, marks_of(w)),) if every else ()
+        return Reply(turn.lang, none + then, shown, data={"answer": "most", "quantity": asked.quantity.id})
     degree = "" if asked.at else w.t("highest " if asked.most else "lowest ", "最高" if asked.most else "最低")
     said = []
     for o in rows[:NAMES]:

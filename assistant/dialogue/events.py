@@ -178,6 +178,9 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
         )
     if _FIRST.search(asked) and (first_sign := _first(w, kept)) is not None:
         return first_sign
+    wrong = [o for o in kept if any(o is x for f in bad_roots(w.d.findings) for x in f.events)]
+    if _COUNT.search(asked) and len({o.subject for o in wrong}) > 1:  # of several things no one's count is the answer
+        return _listed(w, wrong)
     if (worst := _worst(w, kept, asked)) is not None and (_WHEN.search(asked) or _COUNT.search(asked)):
         return worst
     if not kept and all(o.at is None for o in every):

@@ -33,6 +33,12 @@ srun: error: c03: task 5: Out Of Memory
 slurmstepd: error: *** STEP 771204.0 ON c01 CANCELLED AT 2026-11-28T03:41:09 ***
 srun: error: c01: tasks 0-1: Killed
 """
+IMEX = """[Nov 28 2026 10:01:11] [INFO] [tid 4121] Connection established to node 2 with ip address 192.0.2.13.
+[Nov 28 2026 10:44:20] [ERROR] [tid 4133] Connection lost to node 2 with ip address 192.0.2.13.
+"""
+SEVEN = "index, name, pci.bus_id, temperature.gpu\n" + "".join(
+    f"{n}, NVIDIA H100 80GB HBM3, 00000000:{n + 1}0:00.0, 40\n" for n in (0, 1, 2, 3, 4, 6, 7)
+)
 LOST = """[2026-11-28T03:49:12.901] Killing JobId=88431 on failed node e07
 [2026-11-28T03:49:12.910] requeue job JobId=88431 due to failure of node e07
 """
@@ -75,12 +81,14 @@ def _said(kind: str, text: str, said: str) -> str:
         (SLURM, "which task was OOM killed and on which node?", ["Task 5, node c03"]),
         (SLURM, "which job was it?", ["Job 771204"]),
         (LOST, "which node failed and when?", ["Node e07", "03:49:12"]),
+        (IMEX, "which node did we lose and why?", ["Node 2 (192.0.2.13)", "IMEX lost its connection"]),
+        (SEVEN, "which GPU is missing?", ["GPU 5: left out of 0 to 7"]),
         (FLAPS, "哪个网卡有问题?", ["ibp94s0"]),
         (KERNEL, "which GPU has the page fault?", ["1b:00"]),
     ],
 )
 def test_what_the_lines_name_is_named(text: str, said: str, names: list[str]) -> None:
-    headline = _said("log", text, said)
+    headline = _said("input", text, said)
     assert all(name in headline for name in names), headline
     assert "names no" not in headline
 
@@ -189,7 +197,8 @@ SAMPLES = """timestamp, index, temperature.gpu
         ("how hot did GPU 3 get?", "GPU 3: highest temperature 83 °C at 2026-11-28 14:00:00"),
         ("GPU 3 最高温度是多少?", "GPU 3：最高温度 83 °C，时间 2026-11-28 14:00:00"),
         ("how hot was GPU 0 at 14:00?", "GPU 0: temperature 61 °C at 2026-11-28 14:00:00"),
-        ("how hot was GPU 0 at 09:00?", "No temperature of GPU 0 was read at that time"),
+        ("how hot was GPU 0 at 09:00?", "No temperature of GPU 0 was read at that time."),
+        ("highest temperature of GPU 9?", "No temperature of GPU 9 was read."),
         ("which GPU is hottest?", "GPU 3: highest temperature, 71 °C"),
     ],
 )
@@ -202,6 +211,7 @@ def test_of_a_gpu_that_is_named_all_its_samples_count(said: str, begins: str) ->
     ("text", "said", "begins"),
     [
         (FULL, "is it hardware or my code?", "Software: the job"),
+        (KERNEL.split("\n", 2)[2], "was it the GPU or the code?", "Software: the program, as far as it shows"),
         (LOST, "is it my code?", "No, as far as it shows: the node or its scheduler"),
         (SLURM, "是网络的问题吗?", "目前看不是：软件：作业"),
         (KERNEL.replace(": 31,", ": 94,").replace("python3, Ch 00000012", "python3, Contained: SM (0x1). RST: No, D-RST: No"), "is Xid 94 hardware or my code?", "GPU memory (hardware)"),
