@@ -40,6 +40,7 @@ _WORDS = (
     _word("ecc", rf"{_L}(?:ecc|dbes?|sbes?)|double[- ]bit|(?:un)?contained|memory errors?|显存错误|(?:不可纠正|双比特)", r"ecc|double bit|dbe|remap|contained|page retirement"),
     _word("remap", r"remap\w*|重映射", "remap"),
     _word("pcie", r"pci-?e?(?![a-z:])|(?<![a-z])aer(?![a-z])", r"pcie|pci express|(?<![a-z])aer(?![a-z])"),
+    _word("fatal", r"(?:pci-?e?|(?<![a-z])aer)(?![a-z:]).{0,30}?(?<!non[- ])(?:fatal|致命)|(?<!non[- ])fatal.{0,12}(?:pci-?e?|aer)(?![a-z:])", r"(?<!non-)(?<!non )fatal"),
     _word("bus", r"f[ae]ll(?:s|en|ing)? off|off the bus|掉卡|掉线的?卡|总线", "fallen off the bus"),
     _word("network", rf"{_L}(?:network\w*|fabric|infiniband|ib|roce|nics?|hcas?){_R}|网络|网卡", r"link_carrier|nic_error|net/ib|mlx5|infiniband|roce|network|ib_"),
     _word("link", rf"{_L}links?{_R}|链路", r"(?<!nv)link"),

@@ -33,6 +33,9 @@ srun: error: c03: task 5: Out Of Memory
 slurmstepd: error: *** STEP 771204.0 ON c01 CANCELLED AT 2026-11-28T03:41:09 ***
 srun: error: c01: tasks 0-1: Killed
 """
+AER = """Nov 29 03:11:42 n1 kernel: pcieport 0000:5a:01.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Receiver ID)
+Nov 29 03:12:31 n1 kernel: pcieport 0000:5a:01.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)
+"""
 IMEX = """[Nov 28 2026 10:01:11] [INFO] [tid 4121] Connection established to node 2 with ip address 192.0.2.13.
 [Nov 28 2026 10:44:20] [ERROR] [tid 4133] Connection lost to node 2 with ip address 192.0.2.13.
 """
@@ -82,6 +85,7 @@ def _said(kind: str, text: str, said: str) -> str:
         (SLURM, "which job was it?", ["Job 771204"]),
         (LOST, "which node failed and when?", ["Node e07", "03:49:12"]),
         (IMEX, "which node did we lose and why?", ["Node 2 (192.0.2.13)", "IMEX lost its connection"]),
+        (AER, "which PCIe device had the fatal error and at what time?", ["11-29 03:12:31: Fatal PCIe error", "0000:5a:01.0"]),
         (SEVEN, "which GPU is missing?", ["GPU 5: left out of 0 to 7"]),
         (FLAPS, "哪个网卡有问题?", ["ibp94s0"]),
         (KERNEL, "which GPU has the page fault?", ["1b:00"]),
