@@ -85,7 +85,11 @@ def _said(kind: str, text: str, said: str) -> str:
         (SLURM, "which job was it?", ["Job 771204"]),
         (LOST, "which node failed and when?", ["Node e07", "03:49:12"]),
         (IMEX, "which node did we lose and why?", ["Node 2 (192.0.2.13)", "IMEX lost its connection"]),
-        (AER, "which PCIe device had the fatal error and at what time?", ["11-29 03:12:31: Fatal PCIe error", "0000:5a:01.0"]),
+        (
+            AER,
+            "which PCIe device had the fatal error and at what time?",
+            ["11-29 03:12:31: Fatal PCIe error", "0000:5a:01.0"],
+        ),
         (SEVEN, "which GPU is missing?", ["GPU 5: left out of 0 to 7"]),
         (FLAPS, "哪个网卡有问题?", ["ibp94s0"]),
         (KERNEL, "which GPU has the page fault?", ["1b:00"]),
