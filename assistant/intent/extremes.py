@@ -54,7 +54,9 @@ _ASKS = lazy(
 _THINGS = lazy(rf"{_L}(?:gpus?|cards?|ones?|devices?|boards?){_R}|卡|几号", _I)
 
 
-_PLAIN = lazy(rf"{_L}(?:highest|lowest|hottest|coolest){_R}|最高|最低|最热", _I)  # of GPUs, even where nobody says so
+_PLAIN = lazy(
+    rf"{_L}(?:highest|lowest|hottest|coolest|peak){_R}|最高|最低|最热", _I
+)  # of GPUs, even where nobody says so
 # how hot did GPU 3 get, GPU 3 最热到多少度: the most that it reached
 _REACHED = lazy(
     rf"{_L}how (?:hot|warm|high|busy)(?: \w+)? (?:did|has|have|had) .{{1,40}}?{_L}(?:get|got|go|gone|become|run|reach\w*){_R}",
