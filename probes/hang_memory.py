@@ -76,17 +76,21 @@ class HangMemory:
         entry = {"pid": stuck.pid, "started": stuck.started, "where": stuck.where}
         self._change(call, {"state": "stuck", "boot": self._boot, "at": at, **entry})
 
+    def broken_off(self, call: Call) -> None:
+        """`call` was broken off by us: the machine has not gone down with it. One that is stuck stays so."""
+        self._change(call, None, of="begun")
+
     def forget(self) -> None:
         """Start anew: the user wants every call made."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _change(self, call: Call, entry: Mapping[str, Any] | None) -> None:
+    def _change(self, call: Call, entry: Mapping[str, Any] | None, of: str = "") -> None:
         with suppress(OSError), self._alone():
             entries = self._load()
             key = title(*call)
             if entry is None:
-                if key not in entries:
+                if key not in entries or (of and entries[key].get("state") != of):
                     return
                 del entries[key]
             else:

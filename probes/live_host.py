@@ -67,7 +67,7 @@ class LiveHost:
         self._env = environment(os.environ if environ is None else environ)
         self._idle: list[_Reader] = []
         self._running: set[int] = set()
-        self._begun: dict[Call, str] = {}  # what the memory was told of, and when
+        self._begun: set[Call] = set()  # what the memory was told of
         self._closed = False
         self._starting = 0  # children that are being started: known to nobody yet
         self._lock = Condition()
@@ -134,12 +134,12 @@ class LiveHost:
             self._closed = True
             self._lock.wait_for(lambda: not self._starting, START_GRACE)
             readers, self._idle = self._idle, []
-            running, begun = list(self._running), dict(self._begun)
+            running, begun = list(self._running), list(self._begun)
         for pid in running:
             _children.kill_group(pid)
-        for call, at in begun.items():  # broken off by us: the machine has not gone down with it
+        for call in begun:
             if self._memory:
-                self._memory.end(call, at, None)
+                self._memory.broken_off(call)
         for reader in readers:
             reader.close()
 
@@ -168,7 +168,7 @@ class LiveHost:
         at = iso(blank.started) or ""
         if memory:
             with self._lock:
-                self._begun[blank.key] = at
+                self._begun.add(blank.key)
             memory.begin(blank.key, at)
         stuck = None
         pids: list[int] = []
@@ -201,9 +201,10 @@ class LiveHost:
                 if begins and not pids:
                     self._started()
                 self._running.difference_update(pids)
-                self._begun.pop(blank.key, None)
             if memory:
                 memory.end(blank.key, at, stuck)
+                with self._lock:
+                    self._begun.discard(blank.key)  # not before: `close` ends what is still in it
         return told(blank, outcome, deadline)
 
     def _started(self) -> None:
