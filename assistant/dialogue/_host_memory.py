@@ -46,7 +46,14 @@ def _modules(turn: Turn, w: Words) -> Reply | None:
     bad = sorted((o for o in rows if o.value), key=lambda o: (not _named(o), _ERRORS.index(o.fact), -_count(o)))
     said = [f"{clean(w.view.name(o.subject))}{w.t(': ', '：')}{_of(w, o)}" for o in bad[:MOST]]
     gap = w.t(". ", "。")
-    head = gap.join(said) + w.t(".", "。") if said else w.t(f"None: no error on any of {len(rows)} counters of host memory.", f"没有：主机内存的 {len(rows)} 个计数均为 0。")  # fmt: skip
+    head = (
+        gap.join(said) + w.t(".", "。")
+        if said
+        else w.t(
+            f"None: no error on any of {len(rows)} counters of host memory.",
+            f"没有：主机内存的 {len(rows)} 个计数均为 0。",
+        )
+    )
     lone = [o for o in bad if not _named(o)]
     if lone and any(map(_named, bad)):
         where = listed([clean(w.view.name(o.subject)) for o in lone[:MOST]], w.lang)
@@ -83,5 +90,11 @@ def _left(turn: Turn, w: Words) -> Reply | None:
     lead = "" if share is None else w.t("Full: ", "已满：") if share <= FULL else w.t("Not full: ", "未满：")
     what = w.t("of the host's memory", "主机内存") if share is not None else w.t("of host memory", "主机内存")
     head = w.t(f"{lead}{said} {what} can still be had by programs.", f"{lead}{what}还有 {said} 可供程序使用。")
-    return Reply(turn.lang, head, (table(w, rows, marks_of(w)),), settled=True,
-                 suggestions=suggest(turn.lang, "verdict", "evidence"), data={"answer": "host memory", "share": share})  # fmt: skip
+    return Reply(
+        turn.lang,
+        head,
+        (table(w, rows, marks_of(w)),),
+        settled=True,
+        suggestions=suggest(turn.lang, "verdict", "evidence"),
+        data={"answer": "host memory", "share": share},
+    )

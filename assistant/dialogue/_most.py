@@ -129,10 +129,8 @@ def _sample(w: Words, last: Observation, asked: Extreme, text: str) -> Observati
     window = window_of(text, "")
     if window is None and len(every) < 2:
         return last
-    if window is not None and window.back:
-        every = [s for s in every if s[0] >= every[-1][0] - window.back]
-    elif window is not None:
-        every = [s for s in every if window.holds(minute_of(s[0]))]
+    if window is not None:
+        every = [s for s in every if window.has(s[0], series.times[-1])]
     if not every:
         return None
     if asked.at and window is not None:

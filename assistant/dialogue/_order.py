@@ -10,7 +10,7 @@ from assistant.dialogue._past_rows import event_title
 from assistant.dialogue._words import Words, suggest, words
 from assistant.intent.caused import Caused, caused
 from assistant.intent.lines import meant
-from assistant.intent.window import window_of
+from assistant.intent.window import minute_of, window_of
 from assistant.render.labels import listed
 from assistant.render.lines import moment, shown
 from assistant.render.sheet import Items
@@ -35,7 +35,9 @@ def answer(turn: Turn) -> Reply | None:
     if asked is None or d is None or only_said(d.facts) or not d.events:
         return None
     w = words(turn)
-    events = [o for o in d.events if o.fact not in _LIFE or "boot" in turn.query.text.casefold() or "启" in turn.query.text]  # fmt: skip
+    events = [
+        o for o in d.events if o.fact not in _LIFE or "boot" in turn.query.text.casefold() or "启" in turn.query.text
+    ]
     a, b = meant(asked.cause, events), meant(asked.effect, events)
     both = {id(o) for o in a} & {id(o) for o in b}
     if both and len(both) < len(b):
@@ -63,11 +65,16 @@ def _head(w: Words, asked: Caused, a: Sequence[Observation], b: Sequence[Observa
         return None
     if not a:
         cause = asked.cause.strip()
-        return w.t(f'Nothing that was read tells of "{cause}". {opened(_told(w, b))}.', f"所读内容中没有“{cause}”。{_told(w, b)}。")  # fmt: skip
+        return w.t(
+            f'Nothing that was read tells of "{cause}". {opened(_told(w, b))}.',
+            f"所读内容中没有“{cause}”。{_told(w, b)}。",
+        )
     if not b:
         return _alone(w, asked, a, turn)
     if {id(o) for o in a} == {id(o) for o in b}:
-        return w.t(f"They are one and the same in what was read: {_told(w, a)}.", f"所读内容中两者是同一件事：{_told(w, a)}。")  # fmt: skip
+        return w.t(
+            f"They are one and the same in what was read: {_told(w, a)}.", f"所读内容中两者是同一件事：{_told(w, a)}。"
+        )
     fa, fb = _findings(w, a), _findings(w, b)
     if asked.order:
         return _in_order(w, a, b)
@@ -85,17 +92,26 @@ def _head(w: Words, asked: Caused, a: Sequence[Observation], b: Sequence[Observa
             f"the rules take {_told(w, a if forth else b)} for the cause",
             f"按规则，{_told(w, a if forth else b)} 是原因",
         )
-        return w.t(f"They came together, and are one failure: {cause}; the other is {_told(w, b if forth else a)}.", f"两者同时出现，是同一次故障：{cause}，另一个是{_told(w, b if forth else a)}。")  # fmt: skip
+        return w.t(
+            f"They came together, and are one failure: {cause}; the other is {_told(w, b if forth else a)}.",
+            f"两者同时出现，是同一次故障：{cause}，另一个是{_told(w, b if forth else a)}。",
+        )
     if forth:
         return w.t(f"Yes: {_told(w, a)}; that explains {_told(w, b)}.", f"是：{_told(w, a)}，它解释了{_told(w, b)}。")
     if back:
-        return w.t(f"No, the other way round: {_told(w, b)}; that explains {_told(w, a)}.", f"不是，正好相反：{_told(w, b)}，它解释了{_told(w, a)}。")  # fmt: skip
+        return w.t(
+            f"No, the other way round: {_told(w, b)}; that explains {_told(w, a)}.",
+            f"不是，正好相反：{_told(w, b)}，它解释了{_told(w, a)}。",
+        )
     if not timed:
         return _no_order(w, a, b)
     apart = _seconds(one, other)
     if apart < 0:
         no = w.t("No", "不是")
-        return w.t(f"{no}: {_told(w, b)} came first; {_told(w, a)} only after it.", f"{no}：{_told(w, b)} 在先，{_told(w, a)} 在后。")  # fmt: skip
+        return w.t(
+            f"{no}: {_told(w, b)} came first; {_told(w, a)} only after it.",
+            f"{no}：{_told(w, b)} 在先，{_told(w, a)} 在后。",
+        )
     said = _apart(w, apart)
     if apart <= SOON and one is not None and other is not None and one.subject.host == other.subject.host:
         return w.t(
@@ -115,7 +131,10 @@ def _in_order(w: Words, a: Sequence[Observation], b: Sequence[Observation]) -> s
         return _no_order(w, a, b)
     apart = _seconds(one, other)
     first, second = (a, b) if apart >= 0 else (b, a)
-    return w.t(f"First {_told(w, first)}; {_apart(w, abs(apart))} later {_told(w, second)}.", f"先是 {_told(w, first)}，{_apart(w, abs(apart))} 后 {_told(w, second)}。")  # fmt: skip
+    return w.t(
+        f"First {_told(w, first)}; {_apart(w, abs(apart))} later {_told(w, second)}.",
+        f"先是 {_told(w, first)}，{_apart(w, abs(apart))} 后 {_told(w, second)}。",
+    )
 
 
 def _no_order(w: Words, a: Sequence[Observation], b: Sequence[Observation]) -> str:
@@ -146,12 +165,14 @@ def _alone(w: Words, asked: Caused, a: Sequence[Observation], turn: Turn) -> str
     lacks = w.t(f'"{effect}" itself does not stand in what was read', f"所读内容中没有“{effect}”本身")
     if window is None:
         return w.t(f"Cannot say: {lacks}. {opened(_told(w, a))}.", f"无法判断：{lacks}。{_told(w, a)}。")
-    middle = window.start + window.minutes / 2
-    timed = [o for o in a if o.at is not None]
-    near = [o for o in timed if window.holds(o.at // 10**9 % 86400 / 60)]  # type: ignore[operator]
+    last = max((o.at for o in w.d.events if o.at is not None), default=0)
+    near = [(window.off(minute_of(o.at)), o) for o in a if o.at is not None and window.has(o.at, last)]
     if not near:
-        return w.t(f"Not by its time: then there was none; {_told(w, a)}. {opened(lacks)}.", f"时间对不上：当时没有；{_told(w, a)}。{lacks}。")  # fmt: skip
-    closest = min(near, key=lambda o: abs(o.at // 10**9 % 86400 / 60 - middle))  # type: ignore[operator]
+        return w.t(
+            f"Not by its time: then there was none; {_told(w, a)}. {opened(lacks)}.",
+            f"时间对不上：当时没有；{_told(w, a)}。{lacks}。",
+        )
+    _, closest = min(near, key=lambda n: n[0])
     return w.t(
         f"It fits in time: {_title(w, closest)} at {moment(closest)}. {opened(lacks)}: its log has to say so.",
         f"时间吻合：{_title(w, closest)}，{moment(closest)}。{lacks}，需由其日志证实。",
@@ -177,7 +198,9 @@ def _told(w: Words, events: Sequence[Observation]) -> str:
     place = clean(w.view.name(first.subject))
     at = moment(first)
     often = w.t(f", {n} times", f"，共 {n} 次") if n > 1 else ""
-    return w.t(f"{name} ({place}{f', {at}' if at else ''}{often})", f"{name}（{place}{f'，{at}' if at else ''}{often}）")  # fmt: skip
+    return w.t(
+        f"{name} ({place}{f', {at}' if at else ''}{often})", f"{name}（{place}{f'，{at}' if at else ''}{often}）"
+    )
 
 
 def _title(w: Words, o: Observation) -> str:

@@ -157,7 +157,12 @@ def _speed(w: Words) -> str:
 
 def _loss(w: Words) -> str:
     first, last = _fact(w, "training.loss.first"), _fact(w, "training.loss.last")
-    if first is None or last is None or not isinstance(first.value, int | float) or not isinstance(last.value, int | float):  # fmt: skip
+    if (
+        first is None
+        or last is None
+        or not isinstance(first.value, int | float)
+        or not isinstance(last.value, int | float)
+    ):
         return ""
     a, b = first.value, last.value
     if b < a:

@@ -15,7 +15,7 @@ from assistant.dialogue._words import Words, nothing_yet, suggest, words
 from assistant.intent.kinds import kind_asked
 from assistant.intent.lines import codes, meant, names_any
 from assistant.intent.lines import words as words_of
-from assistant.intent.window import Window, minute_of, window_of
+from assistant.intent.window import window_of
 from assistant.render import lines
 from assistant.render.labels import aside, label, led, listed, titled
 from assistant.render.sheet import Paragraph, Part, Table
@@ -75,7 +75,8 @@ def answer(turn: Turn) -> Reply:
         key=lambda o: (o.at is None, _CLOCKS.index(o.clock), o.at or 0),
     )
     window = window_of(text, next(iter(turn.query.slots.since), ""))
-    kept = [o for o in every if window is None or _within(window, o, every)]
+    last = max((o.at for o in every if o.at is not None), default=0)
+    kept = [o for o in every if window is None or (o.at is not None and window.has(o.at, last))]
     counts, when = _COUNT.search(text) is not None, _WHEN.search(text) is not None
     whether = window is not None and _YES_NO.search(text) is not None and bool(codes(text) or words_of(text))
     named = [o for o in meant(text, kept) if _ends(o)] if counts or when or whether else []
@@ -155,15 +156,6 @@ def _none_of(w: Words, asked: str, every: Sequence[Observation]) -> str:
     span = w.t(f" from {first} to {last}", f"（{first} 至 {last}）") if first and last else ""
     return w.t(f"Never in what was read: its {len(every)} events{span} tell of other things.",
                f"所读内容中一次也没有：其 {len(every)} 条事件{span}说的是别的。")  # fmt: skip
-
-
-def _within(window: Window, o: Observation, every: Sequence[Observation]) -> bool:
-    """Whether an event lies in the span that is asked for: by the hour of its own clock, or counted back from the last line."""
-    if o.at is None:
-        return False
-    if window.back:
-        return o.at >= max(e.at for e in every if e.at is not None) - window.back
-    return window.holds(minute_of(o.at))
 
 
 def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], asked: str) -> str:

@@ -84,18 +84,23 @@ class Extreme(NamedTuple):
 
 def extreme(text: str) -> Extreme | None:
     """The degree that a sentence asks for; None where it asks for none."""
-    idle = _IDLE.search(text) is not None
+    rests = _IDLE.search(text)
+    idle = rests is not None
     most, least = _MOST.search(text) or _REACHED.search(text), _LEAST.search(text)
     one, window = _ONE.search(text) is not None, window_of(text, "") is not None
     at = one and window and not (most or least) and (stood := _STOOD.search(text)) is not None
     if at:
         most, idle = stood, False
-    if not (idle or most or least) or not (_ASKS.search(text) or _REACHED.search(text) or at) or _LIMIT.search(text):
+    degree = least or most or rests
+    if degree is None or not (_ASKS.search(text) or _REACHED.search(text) or at) or _LIMIT.search(text):
         return None
     if not _THINGS.search(text) and (idle or not _PLAIN.search(text)):
         return None
-    place = (least or most or _IDLE.search(text)).start()  # type: ignore[union-attr]
-    named = sorted((min(abs(m.start() - place) for m in q.said.finditer(text)), n) for n, q in enumerate(QUANTITIES) if q.said.search(text))  # fmt: skip
+    named = sorted(
+        (min(abs(m.start() - degree.start()) for m in q.said.finditer(text)), n)
+        for n, q in enumerate(QUANTITIES)
+        if q.said.search(text)
+    )
     if not named:
         return None
     first = (

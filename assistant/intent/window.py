@@ -37,6 +37,10 @@ class Window(NamedTuple):
     minutes: int = DAY
     back: int = 0  # ns; 0: the time of the day counts
 
+    def has(self, at: int, last: int) -> bool:
+        """Whether a time in ns lies in it; `last` is the latest of the log, from which a span is counted back."""
+        return at >= last - self.back if self.back else self.holds(minute_of(at))
+
     def holds(self, minute: float) -> bool:
         """Whether a time of the day, in minutes, lies in the span, which may go past midnight."""
         return (minute - self.start) % DAY <= self.minutes

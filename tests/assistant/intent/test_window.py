@@ -22,3 +22,10 @@ from tests.cases import each
 )
 def test_a_span_is_the_time_between(said: str, window: Window | None) -> None:
     assert window_of(said, "") == window
+
+
+def test_a_span_is_counted_back_from_the_last_line() -> None:
+    hour = 3600 * 10**9
+    window = window_of("in the last hour", "1h")
+    assert window is not None
+    assert [window.has(at, 9 * hour) for at in (7 * hour, 8 * hour, 9 * hour)] == [False, True, True]
