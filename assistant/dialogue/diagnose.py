@@ -94,6 +94,7 @@ def answer(turn: Turn) -> Reply:
         )
     from assistant.differential import differential
 
+    turn = replace(turn, query=replace(turn.query, symptoms=_as_found(turn, d)))
     meant = pointed(turn.query)
     doubted = denied(turn.query, _told.stated(d)) if only_said(d.facts) else ()
     rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset, meant, doubted)
@@ -195,6 +196,14 @@ def _plain(row: Row) -> dict[str, object]:
     return asdict(row)
 
 
+def _as_found(turn: Turn, d: Diagnosis) -> tuple[str, ...]:
+    """The symptoms asked for: what is slow is the server, where a server's own fault was found."""
+    asked = turn.query.symptoms
+    if only_said(d.facts) or "slow-training" not in asked or "slow-serving" in asked:
+        return asked
+    return ("slow-serving", *asked) if any("serving" in f.rule.symptoms for f in bad_roots(d.findings)) else asked
+
+
 def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Sequence[str]) -> Diagnosis:
     """The diagnosis as the answer to "why": its findings are those that speak for a hypothesis, with their effects.
 
@@ -206,10 +215,11 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
     if where.narrow and (here := ids & {f.id for f in bad_roots(where.about)}):
         ids = here  # "why is gpu 0 slow": what ails another one is told beside it
     ids |= {e for name in ids if name in known for e in known[name].explains}
-    findings, whole = tuple(f for f in d.findings if f.id in ids), d.findings
+    findings, whole, whole_verdict = tuple(f for f in d.findings if f.id in ids), d.findings, d.verdict
     mild = State.OK if d.verdict.state is State.OK else State.DEGRADED  # never worse than `check` says
     d = replace(d, findings=findings, ruled_out=(), undecided=())
     supported = [r for r in rows if r.state == "for"]
+    looked = bool(d.facts.observations) and not only_said(d.facts)
     title_en, title_zh = _titles(turn)
     if supported and bad_roots(findings):
         verdict = verdict_of(findings, True, d.facts, whole=whole)
@@ -221,8 +231,12 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
             f"{title_zh}：可能原因是“{supported[0].title}”；没有部件损坏。",
         )
         return replace(d, settled=True, verdict=Verdict(mild, Usable.YES, NO_TEXT, lead))
+    if looked and (roots := bad_roots(findings)) and any(r.causes for r in rows):  # what brings it about, one step back
+        verdict = verdict_of(roots, True, d.facts, whole=whole)
+        lead = Text(led(title_en, verdict.text.en, "en"), f"{title_zh}：{verdict.text.zh}")
+        return replace(d, settled=True, verdict=replace(verdict, text=lead))
     open_ = sum(r.state in ("unknown", "possible") for r in rows)
-    if not d.facts.observations or only_said(d.facts):
+    if not looked:
         text = _by_prior(rows, title_en, title_zh, _says(turn), bool(rows) and rows[0].id in meant)
         if of_run(turn.query) is not None:
             first = meanwhile(turn.query)
@@ -232,6 +246,13 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
             f"{title_en}: none of the {len(rows)} known causes holds here.",
             f"{title_zh}：{len(rows)} 种已知原因在此均不成立。",
         )
+    elif bad_roots(whole):  # never milder than `check`, and no claim that it is the cause
+        found = whole_verdict.text
+        text = Text(
+            f"{title_en}: no known cause of it is shown. Found here: {found.en}",
+            f"{title_zh}：没有证据指向已知原因。在此发现：{found.in_('zh')}",
+        )
+        return replace(d, settled=False, verdict=replace(whole_verdict, text=text))
     else:
         text = Text(
             f"{title_en}: no cause found yet; {len(rows) - open_} of {len(rows)} hypotheses are ruled out, {open_} open.",

@@ -10,9 +10,11 @@ from assistant.dialogue.diagnose import BESIDE
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent, Slots
 from assistant.render.sheet import Items, Table
+from assistant.sources import parse_text
 from rules.loader import load
 from rules.model import Usable
 from tests.assistant.dialogue.talk import ask, query, texts
+from tests.cases import each
 from tests.diagnoses import incident
 
 
@@ -73,3 +75,36 @@ def suspects(text: str, lang: str = "en") -> str:
 def test_what_was_said_to_be_usual_is_suspected_last(text: str, first: str) -> None:
     """The order is the symptom's own, not that of a fleet's failures: nobody looked; what a usual reading speaks against comes last."""
     assert first in suspects(text)
+
+
+QUEUE = "".join(
+    f"INFO 11-28 11:0{n}:20 metrics.py:406] Avg prompt throughput: 660.6 tokens/s, Avg generation throughput: 1103.0 tokens/s, "
+    f"Running: 106 reqs, Swapped: 0 reqs, Pending: {18 * n} reqs, GPU KV cache usage: 99.1%, CPU KV cache usage: 0.0%.\n"
+    for n in range(1, 9)
+)
+FEWER = """NodeName=h22 Arch=x86_64 CoresPerSocket=48
+   Gres=gpu:h100:8
+   State=IDLE+DRAIN+INVALID_REG ThreadsPerCore=1 TmpDisk=0 Weight=1
+   Reason=gres/gpu count reported lower than configured (7 < 8) [slurm@2026-11-27T04:12:09]
+"""
+
+
+@each(
+    ("kind", "lines", "text", "said", "state"),
+    [
+        # what is slow is the server that tells it itself
+        ("input", QUEUE, "why did throughput drop?", "is slow, full or fails. input: vLLM: the KV cache is full", State.DEGRADED),
+        # what brings the symptom about stands one step behind its hypothesis
+        ("input", FEWER, "why is the node drained?", "the node. Node h22 has less than the scheduler was told", State.UNHEALTHY),
+        # what may have nothing to do with it is not kept back, nor called the cause, nor made milder
+        ("input", FEWER, "why is training slow?", "no known cause of it is shown. Found here: Node h22 has less", State.UNHEALTHY),
+    ],
+)  # fmt: skip
+def test_what_was_found_leads_where_no_hypothesis_is_supported(
+    kind: str, lines: str, text: str, said: str, state: State
+) -> None:
+    asked = understand(text, lang="en")
+    reply = ask(diagnose(parse_text(kind, lines), load()), asked)
+    assert reply.shown is not None
+    assert said in reply.shown.verdict.text.en
+    assert reply.shown.verdict.state is state
