@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import itertools
 import os
 import signal
 import subprocess
@@ -105,15 +106,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.process)
         if not any(item.iter_markers("process")) and not any(item.iter_markers("machine")):
             item.add_marker(pytest.mark.unit)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items[:] = _mixed(items)
+
+
+def _mixed(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Files that wait (for processes, servers, deadlines) and files that compute in turn, so that workers seldom all do one of both.
+
+    A file stays together: it keeps what its tests share.
+    """
+    files = [list(group) for _, group in itertools.groupby(items, key=lambda i: i.path)]
+    waits: list[list[pytest.Item]] = []
+    computes: list[list[pytest.Item]] = []
+    for file in files:
+        (computes if all(any(i.iter_markers("unit")) for i in file) else waits).append(file)
+    places = [((n + 0.5) / len(kind), file) for kind in (waits, computes) for n, file in enumerate(kind)]
+    return [item for _, file in sorted(places, key=lambda p: p[0]) for item in file]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One for each CPU where tests only compute. Of a whole run a worker waits half of its time, for a capture, a server or
-    a deadline: three for two CPUs, and at most eight more than there are. With five the captures got too little of a CPU.
+    a deadline: two for a CPU, and at most eight more than there are.
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cpus if "unit" in config.option.markexpr else min(cpus * 3 // 2, cpus + 8)
+    return cpus if "unit" in config.option.markexpr else min(cpus * 2, cpus + 8)
 
 
 def pytest_collection_finish() -> None:
