@@ -9,10 +9,11 @@ from dataclasses import replace
 from itertools import accumulate
 
 from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Status, Subject, how_many
+from rules._precedence import Earlier
 from rules.compare import field_holds
 from rules.condition import EventLeaf, FieldTest, On, Op
 from rules.factbase import FactBase
-from rules.proof import LeafProof, Missing, Truth, disjunction, gap_of
+from rules.proof import LeafProof, Missing, Truth, gap_of
 
 
 def _in_reach(
@@ -121,7 +122,11 @@ def _matching(
         return sure, maybe, gap
     first, perhaps = _candidates(leaf.after, subject, facts)
     open_end = not _coverage(replace(leaf.after, within=None), subject, facts)
-    order = {id(o): _preceded(o, first, perhaps, leaf.after.within or 0, open_end) for o in (*sure, *maybe)}
+    within, surely, possibly = leaf.after.within or 0, Earlier(first), Earlier(perhaps)
+    order = {id(o): surely.before(o, within) for o in (*sure, *maybe)}
+    for o in (*sure, *maybe):
+        if order[id(o)] is Truth.FALSE and (open_end or possibly.before(o, within) is not Truth.FALSE):
+            order[id(o)] = Truth.UNKNOWN
     if open_end and gap is None:
         gap = gap_of(leaf.after.event, subject, _unanswered(leaf.after, subject, facts))
     maybe = [
@@ -216,31 +221,6 @@ def _is_recent(o: Observation, within: int, as_of: int | None) -> Truth:
     if as_of is None or o.at is None or o.clock is not Clock.REALTIME:
         return Truth.TRUE
     return Truth.TRUE if as_of - o.at <= within else Truth.FALSE
-
-
-def _preceded(
-    o: Observation, first: Sequence[Observation], perhaps: Sequence[Observation], within: int, open_end: bool
-) -> Truth:
-    """Whether one of `first` happened at most `within` before `o`; `perhaps` and what nobody looked at leave it open."""
-    truth = disjunction([_follows(o, e, within) for e in first])
-    if truth is Truth.FALSE and (open_end or any(_follows(o, e, within) is not Truth.FALSE for e in perhaps)):
-        return Truth.UNKNOWN
-    return truth
-
-
-def _follows(later: Observation, earlier: Observation, within: int) -> Truth:
-    """Order by the clock; within one tick of it, or without one, by the lines of one file; else nobody knows."""
-    if later is earlier:
-        return Truth.FALSE
-    lines = (earlier.source.line, later.source.line) if later.source.call == earlier.source.call else (None, None)
-    by_line = None if lines[0] is None or lines[1] is None else lines[0] < lines[1]
-    if later.at is not None and earlier.at is not None and later.clock is earlier.clock:
-        apart = later.at - earlier.at
-        holds = by_line if apart == 0 and by_line is not None else 0 <= apart <= within
-        return Truth.TRUE if holds else Truth.FALSE
-    if by_line is None:
-        return Truth.UNKNOWN
-    return Truth.TRUE if by_line else Truth.FALSE
 
 
 def densest(events: Sequence[Observation], within: int | None) -> list[Observation]:

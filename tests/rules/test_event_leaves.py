@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import ANY_TIME, Clock, Event, Observation, Status, Subject
+from rules._precedence import Earlier
 from rules.events import bursts, densest
-from rules.proof import LeafProof, Truth
+from rules.proof import LeafProof, Truth, disjunction
 from tests.cases import each
 from tests.rules.lab import GPU, GPUS, HERE, LINKS, MINUTE, NOW, SECOND, bang, base, proof, quiet, seen, silent, truth
 
@@ -330,6 +331,36 @@ def test_lines_of_one_file_have_an_order_and_those_of_two_have_none() -> None:
     )
     assert truth(after(), [_knock(None, line=3, call="a"), bang(None, line=4, call="b"), *looked]) is U
     assert truth(after(), [_knock(0, clock=Clock.BOOT, call="a"), bang(0, call="b"), *looked]) is U
+
+
+def _follows(later: Observation, earlier: Observation, within: int) -> Truth:
+    """Whether one event came at most `within` before another, of two alone."""
+    if later is earlier:
+        return F
+    lines = (earlier.source.line, later.source.line) if later.source.call == earlier.source.call else (None, None)
+    by_line = None if lines[0] is None or lines[1] is None else lines[0] < lines[1]
+    if later.at is not None and earlier.at is not None and later.clock is earlier.clock:
+        apart = later.at - earlier.at
+        return T if (by_line if apart == 0 and by_line is not None else 0 <= apart <= within) else F
+    return U if by_line is None else T if by_line else F
+
+
+_EVENTS = st.builds(
+    _knock,
+    st.sampled_from((None, -3, -2, -1, 0)),
+    line=st.sampled_from((None, 1, 2, 3)),
+    call=st.sampled_from("ab"),
+    clock=st.sampled_from((Clock.REALTIME, Clock.BOOT)),
+)
+
+
+@given(st.lists(_EVENTS, max_size=6), st.lists(_EVENTS, min_size=1, max_size=3), st.integers(0, 3))
+def test_what_came_before_is_what_each_pair_says(
+    first: list[Observation], more: list[Observation], within: int
+) -> None:
+    earlier = Earlier(first)
+    for o in (*first, *more):
+        assert earlier.before(o, within) is disjunction([_follows(o, e, within) for e in first])
 
 
 def test_after_minds_where_it_looks() -> None:
