@@ -567,6 +567,7 @@ _SIGNATURES: Final[Mapping[str, tuple[Any, Sequence[Any]]]] = {
     "fold_free": (None, [_pointer]),
     "fold_spans": (_i64, [ctypes.c_char_p, _i64, _i64, _pointer, _i64, _pointer]),
     "fold_lines": (_i64, [_pointer, ctypes.c_char_p, _i64, _i64, _pointer, _i64, _i64, _pointer, _pointer]),
+    "fold_numbers": (None, [ctypes.c_char_p, _i64, _pointer, _i64, _i64, _pointer]),
     "fold_lost": (_i64, [_pointer]),
     "fold_runs": (_i64, [_pointer]),
     "fold_run": (None, [_pointer, _i64, _pointer, _pointer]),
@@ -642,6 +643,19 @@ def lines_at(data: bytes, start: int, end: int, ends: Sequence[int]) -> array[in
         out.extend((head, tail))
         done = tail + 1
     return out
+
+
+def numbers_of(data: bytes, start: int, places: array[int], number: int) -> array[int]:
+    """The number of each line of `places` (see `lines_at`); `number` is that of the line at `start`."""
+    numbers = array("q", bytes(4 * len(places)))
+    if lib := library():
+        lib.fold_numbers(data, start, places.buffer_info()[0], len(numbers), number, numbers.buffer_info()[0])
+        return numbers
+    at = start
+    for i, head in enumerate(places[::2]):
+        number += data.count(b"\n", at, head)
+        at, numbers[i] = head, number
+    return numbers
 
 
 def new(limits: Limits | None = None) -> Fold:

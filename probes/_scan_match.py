@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import re2
 
@@ -51,6 +51,13 @@ def _every(triggers: tuple[tuple[str, ...], ...]) -> Any:
     return found
 
 
+class Matched(NamedTuple):
+    """The lines of a region in which a trigger matches."""
+
+    places: array[int]  # start and end, without the newline, of each, one behind the other
+    triggers: frozenset[int] | None = None  # of all those that match in some line; None: nobody looked
+
+
 class Matcher:
     """Finds the lines in which any trigger of any format matches, and tells whose they are."""
 
@@ -84,20 +91,21 @@ class Matcher:
         """Places, in the sequence of formats, of those with a trigger that matches."""
         return tuple(self.places[i] for i in sorted(self.own.Match(line)))
 
-    def lines(self, data: bytes, start: int, end: int) -> array[int]:
-        """Start and end, without the newline, of each matching line within ``data[start:end]``, one behind the other.
+    def lines(self, data: bytes, start: int, end: int) -> Matched:
+        """Each matching line within ``data[start:end]``.
 
         Hyperscan may name a line too many: `whose` says that nobody wants it.
         """
         if self.any is None:
-            return array("q")
+            return Matched(array("q"))
         if self.fast is not None:
-            return lines_at(data, start, end, self.fast.ends(data, start, end))
+            ends, triggers = self.fast.ends(data, start, end)
+            return Matched(lines_at(data, start, end, ends), triggers)
         found = array("q", chain.from_iterable(searched(self.any, data, start, end)))
         with self.turn:
             self.searched += end - start + MATCH * len(found) // 2
         self.expect(0)
-        return found
+        return Matched(found)
 
 
 def searched(pattern: Any, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -156,14 +164,16 @@ class _Hyperscan:
             compiled_data.keep(path, self.library.dumpb(made))
         return made
 
-    def ends(self, data: bytes, start: int, end: int) -> list[int]:
-        """Offsets in `data` behind each match, ascending."""
+    def ends(self, data: bytes, start: int, end: int) -> tuple[list[int], frozenset[int]]:
+        """Offsets in `data` behind each match, ascending, and the triggers that match."""
         found: list[int] = []
+        triggers: set[int] = set()
 
-        def note(_id: int, _from: int, to: int, _flags: int, _context: object) -> None:
+        def note(trigger: int, _from: int, to: int, _flags: int, _context: object) -> None:
             found.append(start + to)
+            triggers.add(trigger)
 
         with self.turn:  # a database has one scratch space
             self.database.scan(memoryview(data)[start:end], match_event_handler=note)
         found.sort()
-        return found
+        return found, frozenset(triggers)

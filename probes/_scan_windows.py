@@ -9,16 +9,16 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, islice, pairwise, repeat
-from typing import Any, NamedTuple
+from itertools import islice, pairwise
+from typing import Any, Final, NamedTuple
 
 from knowledge.lazy import lazy
 from probes import _scan_fold
 from probes._scan_fold import FIRST, KEPT, LOOKED, PAUSES, Fold, Limits, Run, look
 from probes._scan_lines import LongLine, Region, cut
-from probes._scan_match import Matcher, compiled, searched
+from probes._scan_match import Matched, Matcher, compiled, searched
 from probes._scan_series import Series
 from probes._trouble import tells_trouble
 from probes.base import Line, LogFormat
@@ -53,6 +53,19 @@ class Stretch(NamedTuple):
     programs: int  # of which some are in one moment
 
 
+class _Newest(NamedTuple):
+    """The last region: lines of it that match, what became of each, their numbers, and of each entry the place of its last one."""
+
+    region: Region
+    places: array[int]
+    codes: array[int]
+    numbers: array[int]
+    last: Mapping[int, int]
+
+
+_NONE: Final = array("q")
+
+
 class Windows:
     """Gathers lines while the regions of one file pass by, in order."""
 
@@ -69,12 +82,15 @@ class Windows:
         self.stretches: list[list[Stretch]] = [[] for _ in formats]
         # Of an entry: number of its last line, offset and text of what stands behind it, heads and codes of the lines in that that match
         self.behind: dict[int, tuple[int, int, bytes, array[int], array[int]]] = {}
+        self.near: set[int] = set()  # entries of which that is kept
+        self.newest = _Newest(Region(b"", 0, 0), _NONE, _NONE, _NONE, {})
         self.record: dict[int, tuple[int, list[Row]]] = {}  # of an entry: number of its last line, the record of that
         self.cut: set[int] = set()  # entries of whose record the next region may hold the end
         self.series = {i: Series() for i, f in enumerate(formats) if f.series}
         self.only_steps = {i for i in self.series if formats[i].series == formats[i].triggers}
         own = tuple(trigger for f in formats for trigger in f.series)
         self.step = compiled(own) if own else None
+        self.steps = frozenset(n for n, trigger in enumerate(matcher.triggers) if trigger in own)
         self.triggers = tuple(t for i, f in enumerate(formats) if i not in self.only_steps for t in f.triggers)
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
@@ -109,12 +125,12 @@ class Windows:
         """Lines read so far."""
         return self.next - 1
 
-    def region(self, region: Region, places: array[int]) -> None:
-        """The next lines of the file, and start and end of each that matches, one behind the other."""
+    def region(self, region: Region, matched: Matched) -> None:
+        """The next lines of the file, and which of them match."""
         data, start, end = region
         number = self.next
         self._look(data[start : min(end, start + SNIFF)])
-        places = self._without_steps(region, places)
+        places = self._without_steps(region, matched)
         codes, numbers, last = self.fold.lines(data, start, end, places, self.next)
         heads = places[::2]
         owners: dict[int, tuple[int, ...]] = {}
@@ -148,9 +164,10 @@ class Windows:
         self._look_behind(region, places, codes, numbers)
         self._remember(region, heads, codes)
 
-    def _without_steps(self, region: Region, places: array[int]) -> array[int]:
+    def _without_steps(self, region: Region, matched: Matched) -> array[int]:
         """The lines that may be folded: all but those that tell a step, to nobody but the formats that read steps."""
-        if self.step is None or self.records:
+        places, triggers = matched
+        if self.step is None or self.records or (triggers is not None and self.steps.isdisjoint(triggers)):
             return places
         data, start, _ = region
         heads, tails = places[::2], places[1::2]
@@ -158,8 +175,7 @@ class Windows:
         text = b"\n".join(lines)
         if self.step.search(text) is None:
             return places
-        numbers = accumulate(map(data.count, repeat(b"\n"), chain((start,), heads), heads), initial=self.next)
-        rows = list(zip(islice(numbers, 1, None), lines, strict=True))
+        rows = list(zip(_scan_fold.numbers_of(data, start, places, self.next), lines, strict=True))
         mixed = {i for i, line in enumerate(lines) if len(line) > LOOKED}
         place = at = 0
         for head, _ in searched(self.others, text, 0, len(text)):
@@ -206,6 +222,7 @@ class Windows:
             for i in range(len(self.kept)):
                 self._keep(i, row, must=True)
         runs = _by_entry(self.fold.runs()) if self.records else self.fold.runs()
+        self._copy_behind()
         self._end(runs)
         shown: dict[int, list[int]] = {}
         for number, entry in self.folded.items():
@@ -216,23 +233,37 @@ class Windows:
         return [[Line(n, text) for n, texts in sorted(kept.items()) for text in texts] for kept in self.kept]
 
     def _look_behind(self, region: Region, places: array[int], codes: array[int], numbers: array[int]) -> None:
-        """Have at hand what stands behind the last line that was folded into each entry, as far as the region goes."""
+        """Have at hand what stands behind the last line that was folded into each entry, as far as its region goes.
+
+        Most entries get a line in each region: what stands behind one is copied when the next region has none, or there is none.
+        """
+        last = dict(zip(codes, range(len(codes)), strict=True))
+        for code in [c for c in last if c not in self.near]:
+            if code >= 0 and len(self.near) < ENDS:
+                self.near.add(code)
+            else:
+                del last[code]
         data, start, end = region
-        heads = places[::2]
-        for code, i in {code: i for i, code in enumerate(codes) if code >= 0}.items():
-            if code not in self.behind and len(self.behind) >= ENDS:
-                continue
-            if self.records:
-                place = heads[i], places[2 * i + 1]
+        if self.records:
+            for code, i in last.items():
+                place = places[2 * i], places[2 * i + 1]
                 self.record[code] = numbers[i], self._record(data, start, end, place, numbers[i])
-                self.behind[code] = numbers[i], 0, b"", array("q"), array("q")
                 if _forward(data, min(place[1] + 1, end), end, RECORD_REACH) == end:
                     self.cut.add(code)
-                continue
-            at = min(places[2 * i + 1] + 1, end)
-            stop = max(at, data.rfind(b"\n", at, min(at + BYTES, end)) + 1)
-            near = slice(bisect_left(heads, at), bisect_left(heads, stop))
-            self.behind[code] = numbers[i], at, data[at:stop], heads[near], codes[near]
+            return
+        self._copy_behind(last)
+        self.newest = _Newest(region, places, codes, numbers, last)
+
+    def _copy_behind(self, but: Collection[int] = ()) -> None:
+        """What stands behind the last lines of the region before, but for entries that have got another line since."""
+        (data, _, end), places, codes, numbers, last = self.newest
+        heads = places[::2] if last else places
+        for code, i in last.items():
+            if code not in but:
+                at = min(places[2 * i + 1] + 1, end)
+                stop = max(at, data.rfind(b"\n", at, min(at + BYTES, end)) + 1)
+                near = slice(i + 1, bisect_left(heads, stop, i + 1))
+                self.behind[code] = numbers[i], at, data[at:stop], heads[near], codes[near]
 
     def _record(self, data: bytes, start: int, end: int, line: tuple[int, int], number: int) -> list[Row]:
         """The lines of the record that a line with a message stands in, as far as they are within reach."""

@@ -785,6 +785,16 @@ API i64 fold_lines(Fold *f, const u8 *data, i64 start, i64 end, const i64 *spans
   return number + newlines(data + at, end - at);
 }
 
+/* Of each line of `spans` its number; `number` is that of the line at `start`. */
+API void fold_numbers(const u8 *data, i64 start, const i64 *spans, i64 count, i64 number, i64 *numbers) {
+  i64 at = start;
+  for (i64 i = 0; i < count; i++) {
+    number += newlines(data + at, spans[2 * i] - at);
+    at = spans[2 * i];
+    numbers[i] = number;
+  }
+}
+
 API i64 fold_lost(const Fold *f) { return f->lost; }
 
 API i64 fold_runs(Fold *f) {

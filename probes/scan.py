@@ -8,7 +8,6 @@ What could not be read is said in a note, and whatever stands ahead of a break i
 from __future__ import annotations
 
 import os
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from knowledge.observation import AT_LEAST, Event, Observation, Status, Subject
 from knowledge.record import dataclass
 from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
-from probes._scan_match import Matcher
+from probes._scan_match import Matched, Matcher
 from probes._scan_open import Plain, foreign, opened, unpacked
 from probes._scan_subjects import Subjects
 from probes._scan_windows import KEEP, SNIFF, Stretch, Windows
@@ -179,7 +178,7 @@ class _Job:
         if first is None or second is None:  # small: not worth a thread
             self._inline(iter([first] if first is not None else []))
             return
-        waiting: deque[tuple[Region | LongLine, Future[array[int]] | None]] = deque()
+        waiting: deque[tuple[Region | LongLine, Future[Matched] | None]] = deque()
         from concurrent.futures import ThreadPoolExecutor  # loads logging: a small log has no use for it
 
         with ThreadPoolExecutor(WORKERS, "scan") as pool:
@@ -194,7 +193,7 @@ class _Job:
             while waiting:
                 self._settle(*waiting.popleft())
 
-    def _settle(self, part: Region | LongLine, future: Future[array[int]] | None) -> None:
+    def _settle(self, part: Region | LongLine, future: Future[Matched] | None) -> None:
         if isinstance(part, Region):
             self.windows.region(part, future.result() if future else self.matcher.lines(*part))
         else:

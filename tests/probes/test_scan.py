@@ -388,11 +388,17 @@ def test_every_trigger_is_a_pattern_that_ripgrep_takes_too() -> None:
         assert "\\b" not in trigger  # word boundaries cost the automaton its speed on other alphabets
 
 
+def test_a_step_is_found_by_a_trigger_of_its_format() -> None:
+    """Where no such trigger matched, nobody looks for steps."""
+    for f in log_formats():
+        assert set(f.series) <= set(f.triggers), f.name
+
+
 def test_hyperscan_gives_the_same_lines() -> None:
     data = (Path(__file__).parents[1] / "captures" / "logs" / "syslog-bus-loss.log").read_bytes() * 20
     formats = [kernel_log.FORMAT, fabricmanager_log.FORMAT]
     plain, fast = Matcher(formats, "re2"), Matcher(formats, "hyperscan")
-    assert fast.lines(data, 0, len(data)) == plain.lines(data, 0, len(data))
+    assert fast.lines(data, 0, len(data)).places == plain.lines(data, 0, len(data)).places
 
 
 def test_a_database_that_was_kept_is_used_and_a_damaged_one_made_again(
@@ -405,8 +411,8 @@ def test_a_database_that_was_kept_is_used_and_a_damaged_one_made_again(
     for spoil in (lambda _: None, lambda _: None, lambda kept: kept.write_bytes(kept.read_bytes()[:-1000])):
         for kept in tmp_path.iterdir():
             spoil(kept)
-        found.append(Matcher(log_formats(), "hyperscan").lines(data, 0, len(data)))
-    assert found == [Matcher(log_formats(), "re2").lines(data, 0, len(data))] * 3
+        found.append(Matcher(log_formats(), "hyperscan").lines(data, 0, len(data)).places)
+    assert found == [Matcher(log_formats(), "re2").lines(data, 0, len(data)).places] * 3
     assert len(list(tmp_path.iterdir())) == 1
 
 

@@ -35,6 +35,7 @@ from probes._scan_fold import (
     PlainFold,
     library,
     lines_at,
+    numbers_of,
     look,
     new,
 )
@@ -169,6 +170,7 @@ def test_lines_around_ends_are_whole(data: bytes, ends: list[int], low: int, cut
         lines.append((at, at + len(line)))
         at += len(line) + 1
     assert found == [(a, b) for a, b in lines if any(a < e <= b + 1 for e in inside)]
+    assert list(numbers_of(data, start, places, 7)) == [7 + data.count(b"\n", start, head) for head, _ in found]
 
 
 VALUES = st.text(max_size=12) | st.integers(0, 10**17) | st.lists(st.integers(0, 255), max_size=4)
