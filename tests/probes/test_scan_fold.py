@@ -35,9 +35,9 @@ from probes._scan_fold import (
     PlainFold,
     library,
     lines_at,
-    numbers_of,
     look,
     new,
+    numbers_of,
 )
 from probes._scan_open import foreign
 from probes._scan_windows import EDGE
