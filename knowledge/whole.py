@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 
@@ -21,6 +20,8 @@ def private_lock(path: Path) -> int:
 
 def replace_file(target: Path, data: bytes) -> None:
     """Put `data` in the place of `target`, readable by its owner only; it is on the disk when this returns. OSError."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:

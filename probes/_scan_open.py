@@ -6,17 +6,17 @@ import errno
 import fcntl
 import io
 import os
-import shutil
 import stat
-import subprocess
 import sys
-import tempfile
 import zlib
 from pathlib import Path
-from typing import BinaryIO, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Protocol, cast
 
 from knowledge.errors import InputError
 from knowledge.language import Text
+
+if TYPE_CHECKING:
+    import subprocess
 
 CHUNK = 256 * 1024  # compressed bytes fed at once
 _SIP = 16 * 1024  # of formats in which damage takes along what one step would have given
@@ -398,6 +398,8 @@ class Journal(_Unpacker):
 
     def __init__(self, raw: Reader, program: str, stream: BinaryIO | None) -> None:
         super().__init__(raw)
+        import tempfile
+
         self._child: subprocess.Popen[bytes] | None = None
         try:
             self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
@@ -413,6 +415,8 @@ class Journal(_Unpacker):
             self.broken(f"journalctl cannot be asked ({why})", f"无法调用 journalctl（{why}）")
 
     def _begun(self, program: str, file: int) -> subprocess.Popen[bytes]:
+        import subprocess
+
         argv = [
             program,
             "--file",
@@ -429,6 +433,8 @@ class Journal(_Unpacker):
 
     def _spooled(self) -> BinaryIO:
         """A copy of the stream in a file. OSError where it has no room, or is more than a journal may be."""
+        import tempfile
+
         kept = tempfile.NamedTemporaryFile(prefix="gpudiag-")  # noqa: SIM115 - gone with the reader; journalctl wants a name
         size = 0
         while part := self.raw.read(CHUNK):
@@ -519,8 +525,11 @@ def unpacked(raw: BinaryIO) -> Reader:
         while len(ahead) < len(_JOURNAL) and (part := packed.read(len(_JOURNAL) - len(ahead))):
             ahead += part
         reader = _Ahead(packed, ahead)
-    if ahead.startswith(_JOURNAL) and (program := shutil.which("journalctl")):
-        return Journal(reader, program, raw if packed is None else None)
+    if ahead.startswith(_JOURNAL):
+        import shutil
+
+        if program := shutil.which("journalctl"):
+            return Journal(reader, program, raw if packed is None else None)
     return reader
 
 
