@@ -17,7 +17,8 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
 
     `shortfall` (MiB) is the request less the free memory, `shortfall_share` the same over the
     request, `unallocated_share` the allocator's unused reserve over the memory of the card, `request_share` the request
-    over that memory. `elsewhere` (MiB) is what is neither free nor this program's: where the message tells only what
+    over that memory. `in_reserve`: whether the request is no more than what is free and what the allocator holds unused,
+    so that only its pieces keep it from being met. `elsewhere` (MiB) is what is neither free nor this program's: where the message tells only what
     its allocator holds, `BESIDE` is granted to the program for its context, its libraries and their workspaces.
     """
     return [_measured(o) if o.fact == "cuda_oom" else o for o in observations]
@@ -33,6 +34,8 @@ def _measured(o: Observation) -> Observation:
     idle, total = o.value.get("reserved_unallocated"), o.value.get("total")
     if isinstance(idle, int | float) and isinstance(total, int | float) and total > 0:
         fields["unallocated_share"] = round(idle / total, 4)
+    if isinstance(idle, int | float) and "shortfall" in fields and isinstance(asked, int | float):
+        fields["in_reserve"] = asked <= free + idle
     if isinstance(total, int | float) and total > 0:
         if isinstance(asked, int | float):
             fields["request_share"] = round(asked / total, 4)

@@ -85,7 +85,8 @@ def oom(**fields: float) -> Event:
 
 def test_out_of_memory_tells_by_how_much() -> None:
     event = oom(requested=2048.0, free=10.0, total=24000.0, reserved_unallocated=240.0)
-    assert (event.get("shortfall"), event.get("unallocated_share")) == (2038.0, 0.01)
+    assert (event.get("shortfall"), event.get("unallocated_share"), event.get("in_reserve")) == (2038.0, 0.01, False)
+    assert oom(requested=2048.0, free=10.0, total=24000.0, reserved_unallocated=2038.0).get("in_reserve") is True
 
 
 def test_out_of_memory_tells_what_others_hold_and_what_can_never_fit() -> None:
@@ -100,6 +101,7 @@ def test_out_of_memory_tells_what_others_hold_and_what_can_never_fit() -> None:
 def test_out_of_memory_without_numbers_stays_without() -> None:
     assert oom().get("shortfall") is None
     assert oom(requested=2048.0).get("shortfall_share") is None
+    assert oom(requested=2048.0, reserved_unallocated=9000.0).get("in_reserve") is None
     assert oom(reserved_unallocated=5.0, total=0.0).get("unallocated_share") is None
 
 
