@@ -213,7 +213,7 @@ def _action(rule: Rule, runbooks: Collection[str]) -> Iterator[_Found]:
     if (risky or rule.severity in _SERIOUS) and not book:
         needs = (bucket, runbook, ("action", "risk"), ("severity",))
         yield _Found(("action",), "a risky action or a severity of error and above needs a runbook", needs=needs)
-    if spec.bucket in _SAYS_NOTHING and rule.severity in _SERIOUS and not spec.text:
+    if spec.bucket in _SAYS_NOTHING and rule.severity is not Severity.INFO and not spec.text:
         hint = "add action.text: {en: ..., zh: ...}"
         yield _Found(("action",), f"{spec.bucket} alone does not say what to do", hint, (("action", "text"), bucket))
     if book and book not in runbooks:

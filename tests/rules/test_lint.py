@@ -124,6 +124,7 @@ _LINES = {t.split("name: ")[1].split(",")[0]: f"{t}\n" for t in GOOD.splitlines(
         ("{bucket: MONITOR}", "{bucket: MONITOR, text: {en: a}}", 13, "the action has no Chinese"),
         ("{bucket: MONITOR}", "{bucket: MONITOR, runbook: gpu-of-bus}", 13, "no runbook 'gpu-of-bus'"),
         ("{bucket: MONITOR}", "{bucket: MONITOR, risk: destructive}", 13, "needs a runbook"),
+        ("{bucket: MONITOR}", "{bucket: ASK_PLATFORM}", 13, "alone does not say what to do"),
         ("severity: warning", "severity: error", 13, "needs a runbook"),
         ("why:", "explains: [{rule: too-hott}]\nwhy:", 14, "which is no rule"),
         ("why:", "explains: [{within: 5m}]\nwhy:", 14, "names a rule or a catalogue"),
