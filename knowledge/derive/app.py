@@ -34,7 +34,7 @@ def _measured(o: Observation) -> Observation:
     idle, total = o.value.get("reserved_unallocated"), o.value.get("total")
     if isinstance(idle, int | float) and isinstance(total, int | float) and total > 0:
         fields["unallocated_share"] = round(idle / total, 4)
-    if isinstance(idle, int | float) and "shortfall" in fields and isinstance(asked, int | float):
+    if isinstance(idle, int | float) and isinstance(free, int | float) and isinstance(asked, int | float) and asked > 0:
         fields["in_reserve"] = asked <= free + idle
     if isinstance(total, int | float) and total > 0:
         if isinstance(asked, int | float):

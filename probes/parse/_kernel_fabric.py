@@ -36,13 +36,17 @@ _NO_SWITCH = (
 # GPU 00000000:5D:00.0 with UUID GPU-... is excluded from the NVLink fabric because of access link failure
 # NVLink initialization failed for GPU with pci bus id 00000000:5D:00.0 physical id 5 NVLink index 4
 # detected degraded NVSwitch connection: GPU pci bus id 00000000:5D:00.0 physical id 5 NVLink 4 is down
+# GPU index: 4 GPU PCI bus id: 00000000:9D:00.0 NVLink index: 12 and NVSwitch physical id: 2 NVLink index: 33 connection is not trained to ACTIVE
 _TRAINING = (
     r"(?i)NVLink initiali[sz]ation failed|NVLink (?:index )?\d{1,3} is down|NVLink.{0,40}\btrain\w* (?:has )?fail|fail\w{0,4} (?:to |in |during )?(?:the )?train\w{0,4}.{0,60}NVLink|"
-    r"excluded from .{0,40}because of .{0,40}link fail"
+    r"excluded from .{0,40}because of .{0,40}link fail|NVLink.{0,160}\bnot trained to ACTIVE"
 )
 # failing GPU with UUID GPU-aa0e9f2d-1111-2222-3333-444455556666 due to NVLink training failure
-_TRAINED_GPU = rf"\bGPU (?:with )?(?:(?:pci )?bus id:? |UUID )?({PCI}|GPU-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)? (\d{{1,3}})\b)?"
-_TRAINED_SWITCH = rf"\bNVSwitch (?:(?:pci )?bus id:? )?({PCI})(?:.{{0,30}}?\bport (\d{{1,3}})\b)?"
+_TRAINED_GPU = rf"\bGPU (?:with )?(?:(?:(?:pci|PCI) )?bus id:? |UUID )?({PCI}|GPU-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)?:? (\d{{1,3}})\b)?"
+_TRAINED_SWITCH = (
+    rf"\bNVSwitch (?:(?:pci |PCI )?bus id:? ({PCI})|({PCI})|physical id:? (\d{{1,3}}))"
+    r"(?:.{0,30}?\b(?:port|NVLink index:?) (\d{1,3})\b)?"
+)
 # nvidia-imex[2214]: [Nov 27 2025 10:12:00] [ERROR] [tid 2240] Connection lost to node 7 with ip address 192.0.2.27.
 # [Nov 28 2026 10:44:20] [WARNING] [tid 4140] Connection to node 1 with ip address 10.50.0.12 lost. Number of times disconnected: 1
 # [Nov 28 2026 10:44:21] [ERROR] [tid 4140] Failed to connect to node 1 with ip address 10.50.0.12: Connection refused
@@ -129,11 +133,12 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
         reading.add("node.fabricmanager.version", reading.node(entry), entry, found[1])
     elif rx(_TRAINING).search(message) and (gpu := rx(_TRAINED_GPU).search(message)):
         peer = rx(_TRAINED_SWITCH).search(message)
-        other = normalise_pci(peer[1]) if peer else None
-        ends = (("NVLink", gpu[2]), ("NVSwitch", other), ("port", peer[2] if peer else None))
+        bus, port = (peer[1] or peer[2], peer[4]) if peer else (None, None)
+        other = normalise_pci(bus) if bus else peer[3] if peer else None
+        ends = (("NVLink", gpu[2]), ("NVSwitch", other), ("port", port))
         where = " ".join(f"{word} {told}" for word, told in ends if told)
         fields = {
-            "link": number(gpu[2]), "switch": other, "port": number(peer[2]) if peer else None, "where": where or body(text, 120),
+            "link": number(gpu[2]), "switch": other, "port": number(port), "where": where or body(text, 120),
             "text": text,
         }  # fmt: skip
         reading.event("nvlink_training_failed", reading.gpu(entry, gpu[1]), entry, fields)
