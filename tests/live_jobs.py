@@ -148,9 +148,10 @@ class Job:
                 shutil.copy(script.parent / name, self.folder / name)
             script = self.folder / script.name
         inside = str(self.folder).removeprefix(root)
-        env = {k: v for k, v in os.environ.items() if not k.startswith("GPUDIAG_")}
-        env |= {"GPUDIAG_JOB_COUNTERS": f"{inside}/counters", "GPUDIAG_JOB_EXEC": f"{inside}/code", "PYTHONUNBUFFERED": "1",
-                "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": inside}  # fmt: skip
+        env = served_jobs.ENVIRONMENT | {
+            "GPUDIAG_JOB_COUNTERS": f"{inside}/counters", "GPUDIAG_JOB_EXEC": f"{inside}/code", "PYTHONUNBUFFERED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": inside,
+        }  # fmt: skip
         argv = [*self._prefix, *_argv(self._interpreter), str(script).removeprefix(root), *self._options]
         with (self.folder / "output").open("wb") as out:
             if not self._plain and "import torch" in script.read_text():

@@ -25,6 +25,9 @@ _LONGEST = 1000  # characters of a script's path
 # Variables that are read when a process begins, or when torch is imported.
 _AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "KINETO_", "TORCH_", "CUDA_")
 _PRCTL = ctypes.CDLL(None).prctl
+# As this process began: a Dask worker that a test starts leaves OMP_NUM_THREADS=1 and its like in `os.environ`, and every job
+# after it would import torch by itself.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("GPUDIAG_")}
 
 
 def die_with_parent() -> None:
@@ -98,8 +101,7 @@ class _Server:
 
 @functools.cache
 def _server(interpreter: str) -> _Server:
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GPUDIAG_")}
-    return _Server(interpreter, env | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"})
+    return _Server(interpreter, ENVIRONMENT | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"})
 
 
 def served(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, output: int) -> ServedJob | None:
