@@ -31,6 +31,7 @@ import traceback
 import types
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
@@ -213,10 +214,18 @@ def _number(line: socket.socket) -> int:
 
 
 def _load() -> None:
-    """Everything that a command may need, by running some of each kind; what they print goes nowhere."""
-    from assistant.cli import load_all, main
+    """Every module, and what a command may need of each, by running some of each kind; what they print goes nowhere."""
+    from assistant.cli import main
 
-    load_all()
+    for package in (
+        "knowledge",
+        "probes",
+        "rules",
+        "assistant",
+    ):  # tui: the terminal app begins in a process of its own
+        for file in sorted((ROOT / package).rglob("*.py")):
+            if file.stem != "__main__":
+                import_module(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
     kept = sys.stdout, sys.stderr
     with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w") as nowhere:
         log = Path(folder, "kernel.log")
