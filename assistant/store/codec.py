@@ -5,7 +5,7 @@ the value, at every later run in which the same probe was read, until the next r
 
 * a new value of a state, of a counter of events, or of any fact that a rule asks about over time: always;
 * a new value of a gauge (temperature, power) or of a counter that always runs (energy, bytes): at most every
-  ten minutes. Such a row vouches for later runs only once those minutes are over (`holds_from`), because a
+  ten minutes, and a gauge that steps (by a fifth of what it was, or is) at once. Such a row vouches for later runs only once those minutes are over (`holds_from`), because a
   change within them may have been passed over;
 * a change of status (no permission, no answer): always, and so is a fact that its probe no longer gives.
 
@@ -28,6 +28,7 @@ from knowledge.observation import Clock, Event, Observation, Origin, Scope, Seri
 SECOND = 10**9
 GAUGE_EVERY = 600 * SECOND
 COUNTER_EVERY = 30 * SECOND
+STEP = 0.2  # less is how a gauge jitters under one load. Our own
 EXCERPT = 160  # characters of a raw line that are kept with a sample
 EXACT = 2**53  # whole numbers above do not fit into a double
 HISTORY = "history:"  # how the call of an observation begins that comes from here
@@ -189,7 +190,12 @@ def plan(
         at = _within(s.at, before, as_of)
         ok = s.cell.status == Status.OK
         wait = spacing(key.fact) if ok else 0
-        if known is not None and known.cell.status == s.cell.status and at - known.at < wait:
+        if (
+            known is not None
+            and known.cell.status == s.cell.status
+            and at - known.at < wait
+            and not (wait == GAUGE_EVERY and _steps(known.cell.num, s.cell.num))
+        ):
             continue
         rows.append(Row(key, s.cell, at, at + wait, s.excerpt, s.detail))
     probes = {key.probe for key in seen}
@@ -200,6 +206,11 @@ def plan(
         if key.probe in probes and key not in seen and known.cell != gone
     ]
     return rows
+
+
+def _steps(was: float | None, now: float | None) -> bool:
+    """Whether a reading is another one than before, by more than a gauge jitters."""
+    return was is not None and now is not None and abs(now - was) > STEP * max(abs(was), abs(now))
 
 
 def _within(at: int | None, after: int | None, as_of: int) -> int:

@@ -215,10 +215,11 @@ class _Moments:
         self._times = [m.as_of for m in found]  # they grow with the numbers: a run that is late is none of these
         self._boots = {m.id: m.boot_id for m in found}
 
-    def expand(self, rows: Sequence[tuple[Any, ...]], probe: str, since: int, each: bool) -> list[Sample]:
+    def expand(self, rows: Sequence[tuple[Any, ...]], probe: str, since: int, each: bool, about: bool) -> list[Sample]:
         """Each row's own sample, and one for each later run that found it unchanged; only `since` then.
 
-        Without `each`, of a stretch without a change its two ends.
+        Without `each`, of a stretch without a change its two ends. With `about` also runs that may have passed a change over,
+        which is less than a step of a gauge.
         """
         out: list[Sample] = []
         holding = [r for r in rows if r[7] is not None]
@@ -230,7 +231,8 @@ class _Moments:
                 out.append(Sample(int(at), cell, self._boots.get(int(run), ""), words))
             if holds_from is None:
                 continue
-            first = max(bisect_right(self._numbers, int(run)), bisect_left(self._times, max(int(holds_from), since)))
+            begins = max(int(at if about else holds_from), since)
+            first = max(bisect_right(self._numbers, int(run)), bisect_left(self._times, begins))
             end = bisect_left(self._numbers, after[id(row)]) if id(row) in after else len(self._numbers)
             out += [Sample(m.as_of, cell, m.boot_id, words) for m in self._read_by(probe, first, end, each)]
         return sorted(out, key=lambda s: s.at)
@@ -354,14 +356,17 @@ class Reader:
         rows = self._query(SQL["latest"], {"node": self._node(host), "until": until})
         return {Key(*r[1:4]): Last(Cell(*r[5:9]), int(r[9])) for r in rows}
 
-    def lines(self, host: str, fact: str, subject: str = "", since: int = 0, until: int = FOREVER) -> list[Line]:
-        """Samples of a fact between two times (ns UTC, both included), one line for each subject and probe."""
+    def lines(
+        self, host: str, fact: str, subject: str = "", since: int = 0, until: int = FOREVER, *, about: bool = False
+    ) -> list[Line]:
+        """Samples of a fact between two times (ns UTC, both included), one line for each subject and probe. With `about` one of
+        each look: of a gauge also where it was only about the value."""
         node = self._node(host)
         moments = self._moments(node, since, until)
         return [
             Line(k, c, tuple(s))
             for name in self.names(fact)
-            for k, c, s in self._expanded(node, name, subject, since, until, moments)
+            for k, c, s in self._expanded(node, name, subject, since, until, moments, about=about)
         ]
 
     def names(self, fact: str) -> list[str]:
@@ -379,14 +384,22 @@ class Reader:
         return _Moments([_Moment(int(i), int(at), str(boot), parsed[str(sources)]) for i, at, boot, sources in rows])
 
     def _expanded(
-        self, node: int, fact: str, subject: str, since: int, until: int, moments: _Moments, each: bool = True
+        self,
+        node: int,
+        fact: str,
+        subject: str,
+        since: int,
+        until: int,
+        moments: _Moments,
+        each: bool = True,
+        about: bool = False,
     ) -> Iterator[tuple[Key, str, list[Sample]]]:
-        about = {"node": node, "fact": fact, "subject": subject}
+        whose = {"node": node, "fact": fact, "subject": subject}
         rows: dict[int, list[tuple[Any, ...]]] = {}
-        for row in self._query(SQL["rows"], {**about, "since": since, "until": until}):
+        for row in self._query(SQL["rows"], {**whose, "since": since, "until": until}):
             rows.setdefault(int(row[0]), []).append(row)
-        for track, name, where, probe, call in self._query(SQL["tracks"], about):
-            found = moments.expand(rows.get(int(track), []), probe, since, each)
+        for track, name, where, probe, call in self._query(SQL["tracks"], whose):
+            found = moments.expand(rows.get(int(track), []), probe, since, each, about)
             if found:
                 yield Key(name, where, probe), str(call), found
 

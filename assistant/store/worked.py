@@ -36,7 +36,7 @@ def worked(reader: Reader, host: str, since: int) -> list[Worked]:
     """Each GPU of the node of which the history knows how busy it was since `since` (ns UTC)."""
     read: dict[Subject, dict[str, tuple[Sample, ...]]] = defaultdict(dict)
     for fact in _FACTS:
-        for line in reader.lines(host, fact, since=0 if fact not in OVER_TIME else since):
+        for line in reader.lines(host, fact, since=0 if fact not in OVER_TIME else since, about=True):
             known = tuple(s for s in line.samples if s.cell.status == Status.OK)
             read[subject_of(line.key.subject)].setdefault(fact, known)
     looks: list[Observation] = []

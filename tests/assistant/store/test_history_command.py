@@ -175,10 +175,12 @@ def test_reading_is_light(clean_environment: dict[str, str], url: str) -> None:
         }
 
 
-def test_what_gpus_did_stands_busy_beside_working(gpudiag: Gpudiag, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [10 * MINUTE, MINUTE], ids=["ten minutes", "a minute"])
+def test_what_gpus_did_stands_busy_beside_working(gpudiag: Gpudiag, tmp_path: Path, every: int) -> None:
+    """At any pace of looks: one that found another load counts like the others."""
     address, machine = f"sqlite:///{tmp_path}/history.db", Machine()
     for look in range(4):
-        at = T0 + 10 * look * MINUTE
+        at = T0 + look * every
         sm = 7.0 if look == 3 else 91.0
         told = {
             "gpu.utilization.core": 99,
