@@ -20,7 +20,7 @@ FIGURES = Text(
 _NAMES = facts_named(FIGURES.en)
 # Worth a word; that a GPU works, or is idle and free, goes without saying.
 HELD = ("held_idle", "allocated_idle")
-TOLD = ("tensor_bound", "memory_bound", "part_time", "fp64_bound", "fp32_work", *HELD)
+TOLD = ("tensor_bound", "memory_bound", "part_time", "fp64_bound", "fp32_work", "unseen", *HELD)
 _IDLE = ("idle", *HELD)  # of MIG instances, which are parts of a GPU that was divided for somebody
 _OWNERS = 3  # of which the first line has room
 

@@ -88,6 +88,9 @@ NOT_FULL, SLOW = (
     35.0,
 )  # what is held at a full limit draws more; and what clock no full load loses on a larger card
 SMALL_CARD = 80.0  # W: cards of 70 and 72 W (T4, L4) run far below their highest clock at full load; no other data-centre card is built for less
+# Cards of 150 W and less (A2, T4, L4, A10: data sheets) have base clocks of a third to a half of their highest, and full loads hold them
+# there; where nobody read what they draw, only a clock far below that is no such load's. Our own.
+LOW_POWER_CARD, FAR_DOWN = 150.0, 75.0
 # What holds clocks down: shares of samples, of the time between two, and counters of time.
 _HOLDS = {
     "power": ("capped", "by_power", "power_time"),
@@ -140,7 +143,7 @@ _CALLED = {
 
 # Worst first: of sources that differ the worst counts, so more evidence is never milder.
 _ORDER = (
-    "throttled", "busy_idle", "pcie_bound", "nvlink_bound", "in_waves", "fp32_bound", "latency_bound", "fp64_bound", "fp32_work",
+    "throttled", "busy_idle", "pcie_bound", "nvlink_bound", "in_waves", "fp32_bound", "latency_bound", "unseen", "fp64_bound", "fp32_work",
     "allocated_idle", "held_idle", "part_time", "memory_bound", "tensor_bound", "working", "idle",
 )  # fmt: skip
 
@@ -666,9 +669,33 @@ class _Work:
             return self._idle()
         if self.busy < BUSY:
             return self._linked() or self._part_time()
-        if (self.clock_lost or 0.0) > HELD_DOWN and not self.held:  # where a reason is told, that is the finding
+        if self._slow_for_no_reason:
             return "throttled"
         return self._bound() or self._doing_little()
+
+    @property
+    def _slow_for_no_reason(self) -> bool:
+        """Whether its clock is below half of its highest, and neither the driver nor what it draws says why: at its power limit it
+        can draw no more, whoever names the limit."""
+        lost = self.clock_lost or 0.0
+        if lost <= HELD_DOWN or self.held or self.draws_all:
+            return False
+        small = self.mean("power") is None and self.design is not None and self.design <= LOW_POWER_CARD
+        return lost > FAR_DOWN or not small
+
+    @property
+    def draws_all(self) -> bool:
+        """Whether it draws the power that its limit allows: the one told, else that of its model, else of a model that it can be."""
+        power, limit = self.mean("power"), self.limit
+        if power is None:
+            return False
+        if limit is not None:
+            return 100 * power >= AT_LIMIT * limit
+        most = self.number("gpu.clock.sm.max")
+        return any(
+            m.tdp_w and m.tdp_w <= SMALL_CARD and 100 * power >= AT_LIMIT * m.tdp_w and most in (None, m.max_clock_mhz)
+            for m in self.possible
+        )
 
     @property
     def held(self) -> bool:
@@ -745,11 +772,12 @@ class _Work:
         if sm is not None:
             if sm < FEW_SMS and quiet and (power is None or power < HALF_POWER):
                 return "busy_idle"
-            pipes = max(self.mean(name) or 0.0 for name in ("fp64", "fp32", "fp16"))
-            blind = sm >= MANY_SMS and power is None and not any(name in self.samples for name in ("fp64", "fp32"))
-            still = tensor is not None and dram is not None and quiet and tensor + dram < DRAM_SOME
-            waits = still and pipes < PLAIN_PIPES and not blind
-            return "latency_bound" if waits and (power is None or power < HALF_POWER) else "working"
+            little = tensor is not None and dram is not None and quiet and tensor + dram < DRAM_SOME
+            if not little or self._pipes >= PLAIN_PIPES or (power is not None and power >= HALF_POWER):
+                return "working"
+            if self._moves <= DRAM_STILL:
+                return "busy_idle"  # warps are there and nothing moves
+            return "unseen" if sm >= MANY_SMS and power is None and self._pipes_unread else "latency_bound"
         copies = self.mean("copies")
         if power is None and self.capped:
             return "working"  # what is held at a power limit draws all that it may
@@ -761,21 +789,40 @@ class _Work:
         return "working" if told else ""
 
     @property
+    def _pipes(self) -> float:
+        """Percent of the busiest of the pipes beside the tensor cores, as far as they were read."""
+        return max(self.mean(name) or 0.0 for name in ("fp64", "fp32", "fp16"))
+
+    @property
+    def _pipes_unread(self) -> bool:
+        """Whether nobody told what the pipes of plain FP32 and FP64 do."""
+        return not any(name in self.samples for name in ("fp64", "fp32"))
+
+    @property
+    def _moves(self) -> float:
+        """Percent of the busiest of tensor cores, memory and the other pipes, as far as they were read."""
+        return max(self.mean("tensor") or 0.0, self.mean("dram") or 0.0, self._pipes)
+
+    @property
     def cause(self) -> str:
         """What keeps a GPU busy that does next to nothing: whether its kernels read and write memory at all. Where the call
         is known in which its process waits, that says more."""
         tensor = self.mean("tensor")
         dram = self.mean("dram") if self.mean("dram") is not None else self.mean("copies")
+        many = (self.mean("sm") or 0.0) >= FEW_SMS and (self.power_share is None or self.power_share >= LITTLE_POWER)
         if self.kind != "busy_idle" or self.held or dram is None or "gpu.window.waits_for" in self.static:
             return ""
         if max(dram, tensor or 0.0) > DRAM_STILL:
             return "small_kernels"
+        if many and self._pipes_unread:
+            return "unread"  # arithmetic within registers moves nothing either
         return "stands_still" if self.alone else "spins"
 
     @property
     def lost(self) -> float | None:
         """Percent of its time that is lost at most, by the counter that tells it; None where none does."""
         sm, power = self.mean("sm"), self.power_share
+        known: float | None = None
         match self.kind:
             case "held_idle" | "allocated_idle":
                 return 100.0
@@ -783,14 +830,14 @@ class _Work:
                 return None if self.least else 100 - self.busy
             case "throttled":
                 return self.clock_lost
+            case "busy_idle" if sm is not None and sm >= FEW_SMS:  # a warp that waits counts as well
+                known = self._moves
+            case "latency_bound":
+                known = self._moves
             case "busy_idle" | "pcie_bound" | "nvlink_bound":
                 known = sm if sm is not None else power
-            case "latency_bound":
-                known = max(self.mean(name) or 0.0 for name in ("tensor", "dram", "fp64", "fp32", "fp16"))
             case "fp32_bound":
                 known = self._of_peak()
-            case _:
-                known = None
         if known is None and self.busy >= BUSY and any(self.held_by(what) for what in ("heat", "brake")):
             return self.clock_lost
         return None if known is None else min(100.0, max(0.0, 100 - known))
@@ -832,7 +879,8 @@ class _Work:
         told: dict[str, Value] = {
             "gpu.work.class": self.kind or None,
             "gpu.work.busy": None if self.least else self.busy,
-            "gpu.work.share": self.sm_share,
+            # warps that are there and move nothing are no work
+            "gpu.work.share": None if self.kind == "busy_idle" and (self.sm_share or 0.0) >= FEW_SMS else self.sm_share,
         }
         if self.mean("power") is not None:
             model = None if self.told_limit else self.design
@@ -841,7 +889,7 @@ class _Work:
                 "gpu.work.power.limit": self.limit,
                 "gpu.power.design": model,
             }
-        window = len(self.over) >= WINDOW
+        window = len(self.over) >= WINDOW and self.cause != "unread"  # however long: what it does was not read
         told |= {"gpu.work.seconds": self.seconds if window else None, "gpu.work.samples": len(self.over) if window else None, "gpu.work.cause": self.cause or None,
                  "gpu.work.pcie.share": self.pcie, "gpu.work.nvlink.share": self.nvlink,
                  "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
@@ -865,8 +913,10 @@ class _Work:
         for fact, value in told.items():
             if value is not None:
                 yield self.told(fact, gpu, value, self._from(fact))
-        if (self.busy >= BUSY or self.least) and len(self.over) < WINDOW:
+        if (self.busy >= BUSY or self.least) and not window:
             why = f"{len(self.over)} of {WINDOW} samples, which is no window: run gpudiag profile --pid PID"
+            if self.cause == "unread":
+                why = "FP32 and FP64 active were not read: dcgmi dmon -e 1006,1007"
             yield replace(self.told("gpu.work.samples", gpu, None, ""), status=Status.NOT_ASKED, detail=why)
 
     def _from(self, fact: str) -> str:
