@@ -192,6 +192,8 @@ def _one(text: str, *, lang: str, pending: bool = False, hosts: Sequence[str] = 
     states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
+    if may_state and not wish.task and intent in _OF_ERRORS and (error := _error(r, states)):
+        intent, signs, wish = Intent.EXPLAIN, (), wish._replace(page=error, outright=(error,))
     if (
         intent is Intent.EXPLAIN
         and r.raw
@@ -395,6 +397,29 @@ def _wish(r: Reading, said: str) -> _Wish:
     return _Wish(
         intent, signs, page, outright, of_a_book, task, supposed, general=unanswered and intent is Intent.EXPLAIN
     )
+
+
+_OF_ERRORS = (Intent.DIAGNOSE, Intent.UNKNOWN, Intent.PROBE, Intent.WHY, Intent.CAUSE, Intent.NEXT, Intent.RERUN)
+
+
+def _error(r: Reading, states: Stated) -> str:
+    """The page of an error that a sentence quotes or names, where nothing else is told: it says more than a symptom does."""
+    told_so = (*r.pasted.observations, *states.observations)
+    if any(isinstance(o.value, Event) or not o.fact.endswith((".version", ".name")) for o in told_so):
+        return ""
+    quoted, plain = topics.quoted(r.pasted.matches), _letters(r.normal.raw)
+    found = (name for name in r.known if name in quoted or _letters(name.partition(" ")[2]) in plain)
+    errors = (name for name in found if name.startswith(("cuda ", "pytorch ", "nccl ")))
+    return next((name for name in errors if not _SHORTAGE.search(name)), "")
+
+
+def _letters(text: str) -> str:
+    return text.translate({ord("-"): None, ord("_"): None}).casefold()
+
+
+_SHORTAGE = lazy(
+    r"oom|out-of-memory|MemoryAllocation|OUT_OF_MEMORY|ALLOC_FAILED"
+)  # what holds the memory has to be looked at
 
 
 # gpu 正常吗 | 这台机器健康吗 | 卡都没问题吧: asked of the whole thing, and of no reading of it

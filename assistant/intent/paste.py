@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.intent.query import PASTED
+from assistant.intent.tables import tables
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Source, Status
 
@@ -32,10 +33,16 @@ _LINE = lazy(
     r"DataLoader worker \(pid|unable to open shared memory object|bus error encountered in worker|\(core dumped\)|Fatal Python error: |"
     r"[Tt]erminated with exit code [0-9]|Reason: *OOMKilled|cu(?:DNN|BLAS|FFT|SPARSE|SOLVER) error: |NCCL error: |lib[A-Za-z0-9_.+-]{2,40}\.so(?:\.[0-9]+)*: cannot open shared object file|"
     r"NVIDIA driver on your system is too old|Found no NVIDIA driver on your system|CUDA driver version is insufficient for CUDA runtime|"
+    r"RmInitAdapter(?: failed|:)|rm_init_adapter failed|osInitNvMapping|(?i:invalid gres\b)|(?:Memory access fault|HW Exception) by GPU node-[0-9]|"
+    r"\bcu(?:da)?[A-Z][A-Za-z0-9_]{2,40}(?:\([^()]{0,40}\))? (?:return(?:s|ed)|fail(?:s|ed) with|gives|gave|返回|报) ?(?:error )?(?:code )?[0-9]{1,3}\b|"
     r"Unable to determine the device handle|Failed to initialize NVML|couldn't communicate with the NVIDIA driver|bash: line [0-9]|"
     r"(?<![Nn]o )(?<!is )(?<!没有)(?<!没有 )\b(?i:cuda|hip) (?i:error)(?: code)?[ :=(#]{1,2}[0-9]{1,3}\b",
     re.MULTILINE,
 )
+
+
+# what the driver prints behind "NVRM: ", and people quote without it
+_OF_DRIVER = lazy(r"RmInitAdapter(?: failed|:)|rm_init_adapter failed|osInitNvMapping")
 
 
 class Paste(NamedTuple):
@@ -48,8 +55,16 @@ class Paste(NamedTuple):
 
 
 def looks_pasted(raw: str) -> bool:
-    """Whether `raw` holds a line of a log or a traceback."""
-    return _LINE.search(raw) is not None or raw.count("\n") >= 6
+    """Whether `raw` holds a line of a log or a traceback, or quotes the message of an error."""
+    return raw.count("\n") >= 6 or _place(raw) >= 0
+
+
+def _place(line: str) -> int:
+    """Where a line of a log, or the message of an error, begins in `line`; -1 where neither does."""
+    if (found := _LINE.search(line)) is not None:
+        return found.start()
+    low = line.lower()
+    return min((at for message in tables()["messages"] if (at := low.find(message)) >= 0), default=-1)
 
 
 def take(raw: str, said: str) -> Paste:
@@ -86,11 +101,11 @@ def _apart(raw: str) -> tuple[list[str], list[str]]:
             if rest:
                 lines.append(rest)
             continue
-        found = _LINE.search(line)
-        if found:
-            ahead, log, behind = _split(line, found.start())
+        at = _place(line)
+        if at >= 0:
+            ahead, log, behind = _split(line, at)
             words += [w for w in (ahead, behind) if w]
-            lines.append(log)
+            lines.append(log if "NVRM:" in log else _OF_DRIVER.sub(r"NVRM: \g<0>", log, count=1))
             continue
         if inside or line.startswith(("  ", "\t", ">")) or not line.strip() or (lines and _unasked(line)):
             lines.append(line.removeprefix(">").removeprefix(" "))

@@ -104,7 +104,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         return Stated()
     text, originals, counted = _without_models(said, found)
     text = things.without_differences(_with_rate(text))
-    text = _INTRODUCED.sub(r"\g<name> ", text)
+    text = _INTRODUCED.sub(r"\g<name> ", _ERROR_NAME.sub(" ", text))
     wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
@@ -219,6 +219,8 @@ _EXIT = lazy(
     r"(?<![a-z])(?:exit(?:ed)?(?:\s+with)?(?:\s+(?:exit\s+)?(?:code|status))?|exit ?code|signal|returned)\s*[:=]?\s*-?[0-9]{1,3}(?![0-9.%]|\s*(?:%|gi?b|mi?b|mhz|w|c|ms|s)(?![a-z]))|(?:退出码|返回码|错误码|信号)\s*[:：=为是]?\s*-?[0-9]{1,3}(?![0-9.%])",
     _I,
 )
+# ERR_NVGPUCTRPERM: the name of an error, and no "ERR!" in the place of a reading
+_ERROR_NAME = lazy(r"(?<![a-z0-9_])err_[a-z]\w{3,}", _I)
 # at either end of a sentence, and neither a question nor a fact: wtf gpu 3 is gone | 搞什么鬼 3 号卡不见了
 # 79.1GiB / 80GiB, 79/80GB: how much of how much, as nvidia-smi prints it, and no list of two
 # gpu0 61C gpu1 62C gpu2 94C: a list without commas

@@ -17,7 +17,7 @@ from knowledge import compiled
 
 SHARD = "understanding"
 ARTLESS = frozenset(["the", "and", "for", "was", "our", "has", "had", "its", "but", "not", "you", "are", "can", "did"])
-_DATA = ("lexicon", "symptoms", "hypotheses", "glossary", "facts", "advice")
+_DATA = ("lexicon", "symptoms", "hypotheses", "glossary", "facts", "advice", "nccl", "pytorch", "cuda")
 _CODE = ("tables.py", "phrases.py", "symptoms.py", "grammar.py")
 
 
@@ -35,6 +35,9 @@ class Tables(TypedDict):
     facts: Mapping[
         str, list[tuple[str, str]]
     ]  # first word -> what facts are called by their own words, the longest first
+    messages: list[
+        str
+    ]  # in small letters: what only an error's message says, of every message that the catalogues know
 
 
 @cache
@@ -52,7 +55,7 @@ def build() -> Tables:
     points, point_words = _phrases_of("hypotheses")
     return Tables(
         firsts=_firsts(), lexical=" ".join(lexical), known=" ".join(known), signs=signs, sign_words=sign_words,
-        points=points, point_words=point_words, terms=_terms(), facts=_facts(),
+        points=points, point_words=point_words, terms=_terms(), facts=_facts(), messages=_messages(),
     )  # fmt: skip
 
 
@@ -151,3 +154,26 @@ def _facts() -> dict[str, list[tuple[str, str]]]:
         if len(names) == 1 and " " in run:
             out.setdefault(run.split(" ")[0], []).append((run, next(iter(names))))
     return _longest_first(out)
+
+
+# A run of plain characters of a pattern; a dot and brackets are written with a backslash.
+_PLAIN = re.compile(r"(?:[A-Za-z0-9 _,:'/=-]|\\[.()\[\]])+")
+_GROUP = re.compile(r"\(\?:|\(\?i:")
+# Shorter ones are anybody's ("out of memory"); those of CUDA are meant alone as `CudaStatus.patterns` has it.
+_TELLING = 20  # characters
+_OF_CUDA = 25
+_CODE_NAME = re.compile(r"(?=.{12,})[A-Z]+(?:_[A-Z]+)+|NVMLError_[A-Za-z]+")  # ERR_NVGPUCTRPERM
+# said of a disk, a socket or a memory in everyday words, too: a symptom
+_EVERYDAY = ("no space left on device", "cannot allocate memory", "connection timed out", "connection reset by peer")
+
+
+def _messages() -> list[str]:
+    from knowledge.catalog.lookup import Family, signatures
+
+    patterns = [_GROUP.sub("(", s.pattern) for family in (Family.NCCL, Family.PYTORCH) for s in signatures(family)]
+    runs = [re.sub(r"\\(.)", r"\1", run).strip() for pattern in patterns for run in _PLAIN.findall(pattern)]
+    said = [m for status in compiled.shard("cuda") for m in status.get("messages", ()) if len(m) >= _OF_CUDA]
+    plain = {
+        run.casefold() for run in (*runs, *said) if (len(run) >= _TELLING and " " in run) or _CODE_NAME.fullmatch(run)
+    }
+    return sorted(run for run in plain if not run.endswith(_EVERYDAY))

@@ -118,12 +118,15 @@ def _coded(kind: str, codes: tuple[int, ...]) -> Slots:
     return Slots(xid=codes) if kind == "xid" else Slots(sxid=codes)
 
 
+def quoted(matches: Sequence[Match]) -> list[str]:
+    """Ids of the pages of signatures that were found."""
+    found = [m.signature for m in matches[:4]]
+    return [f"{s.family} {s.symbol if s.kind == 'status' else s.id}" for s in found]
+
+
 def named(words: Sequence[str], said: str, matches: Sequence[Match]) -> list[str]:
     """Ids of pages that are named exactly: signatures of pasted lines, symbols, terms of the glossary."""
-    out = [
-        f"{m.signature.family} {m.signature.symbol if m.signature.kind == 'status' else m.signature.id}"
-        for m in matches[:4]
-    ]
+    out = quoted(matches)
     if _SYMBOL.search(said):
         from assistant.find import search
 

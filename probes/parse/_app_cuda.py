@@ -123,6 +123,10 @@ _SAID = lazy(
     r"|Triton Error \[(?:CUDA|HIP)\]:|GPUassert:|Cuda Runtime \(|\bError(?= \d{1,3}: )|failed call to cuInit: UNKNOWN ERROR \()"
     r" ?(?:code ?= ?)?(\d{1,4})?\b ?(?:at [^:]{1,200}:\d{1,7}:?)?:? ?(.{0,300})"
 )
+# cuInit(0) returned 802 | cudaMalloc failed with error 2, and no "cudaMemcpy gives 12 GB/s"
+_RETURNED = lazy(
+    r"\bcu(?:da)?[A-Z]\w{2,40}(?:\([^()]{0,40}\))? (?:return(?:s|ed|ing)|fail(?:s|ed) with|gives|gave|返回|报) ?(?:error )?(?:code )?(\d{1,3})\b(?!\.\d| ?(?:%|(?i:[kmgt]i?b)|[mun]?s\b))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,8 @@ def classify(text: str) -> Reading | None:
     for status in _ONLY_CUDA:
         if status.text in lowered:
             return _of(status)
+    if (found := _RETURNED.search(text)) and (returned := _BY_CODE.get(int(found[1]))):
+        return _of(returned)
     if found := _SAID.search(text):
         return _said(found[0], found[1], found[2].lower())
     return None
@@ -199,6 +205,8 @@ _PHRASES = (
         lazy(r"Memory access fault by GPU node-\d{1,4}\b|HSA_STATUS_ERROR_MEMORY_(?:APERTURE_VIOLATION|FAULT)"),
         "illegal_access",
     ),
+    # ROCm: HW Exception by GPU node-1 (Agent handle: 0x5600d3d6b0e0) reason :GPU Hang
+    (lazy(r"(?i)HW Exception by GPU node-\d{1,4}\b.{0,80}?reason ?:? ?GPU Hang"), "gpu_hang"),
     # HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception. code: 0x1016
     (lazy(r"HSA_STATUS_ERROR_EXCEPTION|HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION"), "launch_failure"),
     (lazy(r"NVIDIA driver on your system is too old"), "insufficient_driver"),

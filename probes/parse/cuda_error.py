@@ -22,7 +22,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "cuda-error"
-REVISION = 2
+REVISION = 3
 MERGE_LINES = 400  # the same error of one process is printed by the traceback, the watchdog and std::terminate
 MAX_PLACES = 200  # different assertions kept; a kernel prints one line for each thread
 
@@ -31,9 +31,9 @@ TRIGGERS = (
     r"cudaError[A-Z]|CUDA_ERROR_[A-Z]|CUDA unknown error|Triton Error|GPUassert|Cuda Runtime \(",
     r"C(?:UBLAS|UDNN|USOLVER|USPARSE|UFFT|URAND)_(?:STATUS_)?[A-Z]",
     r"thread: \[\d+,\d+,\d+\] Assertion|CUDA_LAUNCH_BLOCKING=1",
-    r"system not yet initialized",
+    r"system not yet initialized|\bcu(?:da)?[A-Z]\w{2,40}(?:\([^()]{0,40}\))? (?:return|fail|gives|gave|返回|报)",
     r"an illegal memory access was encountered|device-side assert triggered|uncorrectable ECC error encountered",
-    r"Memory access fault by GPU node-|HSA_STATUS_ERROR_(?:MEMORY|EXCEPTION|ILLEGAL)",
+    r"(?:Memory access fault|HW Exception) by GPU node-|HSA_STATUS_ERROR_(?:MEMORY|EXCEPTION|ILLEGAL)",
     r"unspecified launch failure|misaligned address|no kernel image is available|failed call to cuInit",
     r"Found no NVIDIA driver|No CUDA GPUs are available|driver on your system is too old|is not compatible with the current PyTorch",
     r"out of resource: shared memory|not compiled with CUDA enabled|from cudaGetDeviceCount|CUDA driver version is insufficient",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from assistant.intent.parse import understand
+from assistant.intent.paste import looks_pasted
 from assistant.intent.query import Intent
+from assistant.intent.tables import tables
+from knowledge.catalog.lookup import Family, signatures
 from knowledge.observation import Event, Origin
 from tests.cases import each
 
@@ -58,3 +61,47 @@ def test_codes_that_are_said_become_told_events() -> None:
 @each("said", ["what is xid 63", "has xid 63 happened before?", "how do I fix xid 79", "no xid 48 but training hangs"])
 def test_codes_that_are_only_asked_about_did_not_happen(said: str) -> None:
     assert understand(said).observations == ()
+
+
+def test_every_message_of_the_catalogues_is_known_without_what_stands_around_it_in_a_log() -> None:
+    """What people quote: the message itself, in a sentence of theirs."""
+    for s in (s for family in (Family.PYTORCH, Family.CUDA) for s in signatures(family)):
+        for message in (m for m in tables()["messages"] if m in s.sample.casefold()):
+            assert looks_pasted(f"we get {message} since monday"), (s.id, message)
+
+
+@each(
+    ("said", "page"),
+    [
+        ("ncu 报 ERR_NVGPUCTRPERM", "pytorch profiling-counters-denied"),
+        ("ERR_NVGPUCTRPERM ncu in container as non root", "pytorch profiling-counters-denied"),
+        ("failed finding central directory when loading last.ckpt", "pytorch checkpoint-unreadable"),
+        ("NVMLError_DriverNotLoaded in dcgm container", "pytorch nvml-driver-not-loaded"),
+        ("peer mapping resources exhausted with 16 gpus", "cuda cudaErrorTooManyPeers"),
+        ("slurmd 报 invalid gres", "pytorch slurm-gres-invalid"),
+        ("unhandled cuda error, NCCL version 2.18", "nccl nccl-unhandledcudaerror"),
+    ],
+)
+def test_an_error_that_is_quoted_says_more_than_its_symptom(said: str, page: str) -> None:
+    assert (understand(said).intent, understand(said).page) == (Intent.EXPLAIN, page)
+
+
+@each(
+    ("said", "fact"),
+    [
+        ("cuInit returns 802 on hgx h100 after kernel upgrade", "cuda_error"),
+        ("torch says system not yet initialized after kernel upgrade", "cuda_error"),
+        ("job hung, HW Exception by GPU node-1 Reason: GPU Hang", "cuda_error"),
+        ("RmInitAdapter failed! (0x62:0x40:2477) after driver update, 1 of 8 gpus", "gpu_init_failed"),
+    ],
+)
+def test_a_named_error_comes_before_the_change_that_is_told_with_it(said: str, fact: str) -> None:
+    query = understand(said)
+    assert [o.fact for o in query.observations] == [fact]
+    assert not query.slots.node
+
+
+@each("said", ["custom script returned 1", "cudaMemcpy gives 12 GB/s", "torch.load works again, all keys match"])
+def test_what_quotes_no_error(said: str) -> None:
+    query = understand(said)
+    assert (query.page, query.observations, query.pasted) == ("", (), False)

@@ -104,6 +104,9 @@ def test_assertions_without_an_exception_are_an_error_of_their_own() -> None:
         ("numba.cuda.cudadrv.driver.CudaAPIError: [719] Call to cuCtxSynchronize results in CUDA_ERROR_LAUNCH_FAILED", "launch_failure", 719),
         ("RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered", "illegal_access", 700),
         ('CUDA error at main.cu:87 code=700(cudaErrorIllegalAddress) "cudaDeviceSynchronize()"', "illegal_access", 700),
+        ("cuInit(0) returned 802", "system_not_ready", 802),
+        ("cudaDeviceSynchronize failed with error code 700", "illegal_access", 700),
+        ("HW Exception by GPU node-1 (Agent handle: 0x5600d3d6b0e0) reason :GPU Hang", "gpu_hang", None),
         ("CUDA Runtime API error 719: unspecified launch failure.", "launch_failure", 719),
         ("GPUassert: an illegal memory access was encountered main.cu 42", "illegal_access", 700),
         ("[rank0]:[E P.cpp:1182] [Rank 0] NCCL watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered",
@@ -125,6 +128,8 @@ def test_every_framework_has_its_words(line: str, kind: str, code: int | None) -
         "CUDA errors: 0",
         "HTTP Error 404: not found",
         "cublas handles created",
+        "cuInit(0) returned 0",
+        "cudaMemcpy gives 12 GB/s",
     ],
 )
 def test_what_belongs_to_others_or_is_no_error(line: str) -> None:
