@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from assistant import formats
+from assistant.captures import latest_captures
 from assistant.vendors import world_of
 from knowledge.errors import InputError
 from knowledge.language import Text
@@ -48,6 +49,7 @@ class Reading:
     sources: tuple[str, ...] = ()
     kinds: tuple[tuple[str, tuple[str, ...]], ...] = ()  # input -> names of the formats that read it
     cut: tuple[str, ...] = ()  # inputs of which a part, or all, could not be read
+    earlier: tuple[Observation, ...] = ()  # of two captures of one thing what the earlier one told
 
 
 @dataclass(slots=True)
@@ -107,7 +109,9 @@ def read(
     if late and not names:
         raise _all_of([*faults.values(), *late])
     _read_together(g)
-    return Reading(tuple(g.observations), tuple(g.notes), tuple(map(_shown, names)), tuple(g.kinds), tuple(g.cut))
+    now, earlier, retaken = latest_captures(g.observations)
+    g.notes += retaken
+    return Reading(tuple(now), tuple(g.notes), tuple(map(_shown, names)), tuple(g.kinds), tuple(g.cut), tuple(earlier))
 
 
 def told(host: str, expected_gpus: int | None, where: str = "--expect-gpus") -> list[Observation]:
@@ -255,7 +259,10 @@ def _is_terminal(path: Path) -> bool:
 
 
 def _read_log(path: str, g: _Gathering) -> None:
-    """Read as a log, unless no line of it means anything and the content is that of a known document."""
+    """Read as a log, unless it holds several outputs, or no line of it means anything and the content is that of a known document."""
+    if path not in g.scanned and _holds_several(path):
+        _read_input(path, g)
+        return
     result = g.scanned.pop(path, None) or scan([path], formats.log_formats(), g.context, g.progress)
     if any(i.matches for i in result.inputs) or not result.inputs:
         _take(result.observations, result.notes, result.inputs, g)
@@ -273,6 +280,17 @@ def _read_log(path: str, g: _Gathering) -> None:
     if kind is None and not any(n.problem for n in result.notes):
         g.notes.append(_note(_shown(path), "no line of a known log was found in it; it was searched for known messages only",
                              "其中没有已知日志格式的行，仅按已知消息检索"))  # fmt: skip
+
+
+def _holds_several(path: str) -> bool:
+    """Whether a file holds the outputs of several commands: each of them is read as what it is."""
+    if path == "-" or not Path(path).is_file() or Path(path).stat().st_size > DOCUMENT_CAP:
+        return False
+    from probes.parse import bug_report
+
+    _, stream, _, _ = opened(path)
+    with stream:
+        return bug_report.sniff(_text(_fill(unpacked(stream), HEAD))) > 0
 
 
 def _ahead(paths: Sequence[str], g: _Gathering, size: int) -> dict[str, ScanResult]:

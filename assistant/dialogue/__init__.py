@@ -36,7 +36,7 @@ class Turn:
     plan: Plan | None = None  # what could still change the outcome, of `base`
     host: str = ""  # the node that can be looked at from here
     recalled: Sequence[Any] = ()  # of the history, for questions about it
-    before: Diagnosis | None = None  # after "again": what the look before said
+    before: Diagnosis | None = None  # what the look before said (after "again"), or the earlier of two captures
     pending: Pending | None = None  # what the person is being asked
     far: str = ""  # the other machine that is looked at from here
 

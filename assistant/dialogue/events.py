@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad, bad_roots
+from assistant.dialogue import _captures
 from assistant.dialogue._blamed import named_in
 from assistant.dialogue._past_rows import event_title
 from assistant.dialogue._scope import belongs, scoped
@@ -65,6 +66,8 @@ def answer(turn: Turn) -> Reply:
     """How many events, from when to when, of what; then a row for each. Of a span of time, or of what the words name, those alone."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
+    if (changed := _captures.answer(turn)) is not None:
+        return changed
     w, where, text = words(turn), scoped(turn.diagnosis, turn.query.slots), turn.query.text
     every = sorted(
         (

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from assistant.intent import host_memory
 from assistant.intent.caused import caused
+from assistant.intent.changed import changed
 from assistant.intent.extremes import extreme
 from assistant.intent.lines import names_any
 from assistant.intent.query import Intent, Query
@@ -73,6 +74,8 @@ def meant(query: Query) -> Intent | None:
         return None
     if _CHANGE.search(text):
         return Intent.NEXT
+    if changed(text):
+        return Intent.EVENTS
     if caused(text) is not None:
         return Intent.CAUSE
     if host_memory.modules(text):

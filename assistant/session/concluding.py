@@ -53,6 +53,14 @@ def concluded(session: Session, state: State, numbers: Sequence[int], told: tupl
     return found
 
 
+def earlier_capture(session: Session, state: State, numbers: Sequence[int]) -> Diagnosis | None:
+    """What the earlier of two captures that were given says; None where there is one of each thing."""
+    from assistant.diagnosis import diagnose
+
+    told = [o for n in numbers for o in state.seen[n].earlier]
+    return diagnose(told, session.ruleset, sources=list(dict.fromkeys(o.source.call for o in told))) if told else None
+
+
 def _how(rounds: Sequence[Seen]) -> Literal["live", "recorded", ""]:
     ways = {r.how for r in rounds}
     return "live" if "live" in ways else "recorded" if "recorded" in ways else ""

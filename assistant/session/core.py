@@ -15,7 +15,7 @@ from assistant.intent.query import BY_PHRASE, Intent, Query, Slots, of_process
 from assistant.render.labels import UNSAID
 from assistant.reply import Reply
 from assistant.session import phrases
-from assistant.session.concluding import concluded, planned, rooted
+from assistant.session.concluding import concluded, earlier_capture, planned, rooted
 from assistant.session.looking import fresh, granted, not_again, not_into, other_recording, replaced, unasked, wanted
 from assistant.session.naming import known, meant, options
 from assistant.session.processes import title_of
@@ -393,7 +393,11 @@ class Session:
         from assistant.dialogue._scope import by_bus
 
         query = by_bus(query, diagnosis.facts) if diagnosis is not None else query
-        before = concluded(self, state, frame.before, frame.told) if frame.before else None
+        before = (
+            concluded(self, state, frame.before, frame.told)
+            if frame.before
+            else earlier_capture(self, state, frame.seen)
+        )
         turn = Turn(
             query, query.lang, self.ruleset, diagnosis, frame.query, frame.focus, plan, self._host(state, frame),
             recalled, before, frame.pending, frame.origin.host if frame.origin.live else "",

@@ -370,7 +370,7 @@ class Eyes:
         files = self._files(origin)
         return replace(
             found, observations=(*found.observations, *files.observations), notes=(*found.notes, *files.notes),
-            sources=(*found.sources, *files.sources), cut=files.cut,
+            sources=(*found.sources, *files.sources), cut=files.cut, earlier=files.earlier,
         )  # fmt: skip
 
     def _files(self, origin: Origin) -> Seen:
@@ -380,8 +380,9 @@ class Eyes:
         lang = self.settings.output.lang
         notes = tuple(f"{n.source}: {n.text.in_(lang)}" for n in reading.notes)
         return Seen(
-            origin.host, reading.observations, notes=notes, sources=tuple(reading.sources), cut=tuple(reading.cut)
-        )
+            origin.host, reading.observations, notes=notes, sources=tuple(reading.sources), cut=tuple(reading.cut),
+            earlier=reading.earlier,
+        )  # fmt: skip
 
 
 def _patience(usual: float, names: Sequence[str], budget: float | None) -> float:

@@ -72,6 +72,7 @@ class Seen:
     absent: tuple[str, ...] = ()  # of another machine: probes that cannot run there
     lost: Text = NO_TEXT  # of another machine: why it could not be reached, or the connection ended too early
     how: str = ""  # "live" or "recorded", of a machine; see `assistant.diagnosis.Diagnosis.seen`
+    earlier: tuple[Observation, ...] = ()  # see `assistant.sources.Reading.earlier`; not kept: files are read again
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
         if o.subject.scope is Scope.GPU and o.status is Status.OK and isinstance(o.value, int | float):
             groups[o.subject, _read_at_once(o)][o.fact].append(o)
     out = list(observations)
-    for (subject, _), samples in sorted(groups.items(), key=lambda item: (str(item[0][0]), item[0][1])):
+    for (subject, _), samples in sorted(groups.items(), key=_newest_first):
         known: _Known = {fact: latest(group) for fact, group in samples.items()}
         for fact, inputs, function in _RULES:
             if (fact, subject) in have or not all(name in known for name in inputs):
@@ -64,6 +64,12 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
                 have.add((fact, subject))
                 out.append(_derived(fact, subject, value, parts))
     return out
+
+
+def _newest_first(item: tuple[tuple[Subject, str], Mapping[str, Sequence[Observation]]]) -> tuple[str, int, str]:
+    """Of what several sources tell of a GPU the latest comes first: what it is now is worked out from that one."""
+    (subject, call), samples = item
+    return str(subject), -max(o.at or 0 for group in samples.values() for o in group), call
 
 
 def _read_at_once(o: Observation) -> str:

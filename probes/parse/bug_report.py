@@ -37,6 +37,7 @@ from probes.parse._smi_errors import module_fits
 NAME = "output-bundle"
 REVISION = 1
 HEAD = 65536
+MOST = 64  # sections that are looked at to recognise a file
 CERTAIN = 60  # of a log format within a section: most lines are of that log
 GREPPED = (
     "Scanning kernel log files"  # heading of lines that were picked out of logs: what is not there may have occurred
@@ -46,6 +47,8 @@ _NVIDIA = re.compile(r"^Start of NVIDIA bug report log file", re.MULTILINE)
 _UNDERSCORES = re.compile(r"_{30,120}\s*$")
 _META = re.compile(r"\*\*\* ls: ")
 _ABSENT = re.compile(r"\*\*\* (\S{1,300}) (?:does not exist|is not readable)|Skipping ")
+_REPORT = "==NVSMI LOG=="  # the headline of nvidia-smi -q, and a line of each report: where it stands twice, two were taken one after the other
+_COUNTED = "\nAttached GPUs "
 _RULE = re.compile(r"([#=*])\1{19,200}\s{0,4}$")
 # ===== ibstat =====   --- lspci -vvv ---   ### dmesg   ==> /var/log/kern.log <==
 _HEADING = re.compile(
@@ -182,7 +185,8 @@ def split(text: str) -> list[Section]:
         if head is None:
             break
         name, host = head.name, head.host or host
-        index = start = index + max(1, head.lines)
+        start = index + head.lines
+        index += max(1, head.lines)
     return out
 
 
@@ -198,12 +202,23 @@ def command_of(name: str) -> str:
 
 
 def sniff(head: str) -> int:
-    """100 for nvidia-bug-report.log and for two or more headed outputs of which one is of a tool; 0 otherwise."""
+    """100 for nvidia-bug-report.log, for two or more headed outputs of which one is of a tool, and for several outputs that are read."""
     if is_nvidia(head):
         return 100
-    commands = [command_of(name.name) for _, name in _heads(lines_of(head))]
+    commands = [command_of(name.name) for _, name in _heads(lines_of(head)) if name.name]
     tools = {command for command in commands if command in TOOLS}
-    return 100 if len(commands) > 1 and tools else 0
+    if len(commands) > 1 and tools:
+        return 100
+    return 100 if (any(commands) or head.count(_COUNTED) > 1) and _several(head) else 0
+
+
+def _several(head: str) -> bool:
+    """Whether at least two of the sections are outputs that some format reads."""
+    from probes import registry
+
+    formats = [format_ for format_ in registry.formats() if format_.name != NAME]
+    read = (best(formats, section.text) for section in split(head)[:MOST])
+    return sum(found is not None for found in read) > 1
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -310,7 +325,7 @@ def _heads(lines: Sequence[Line]) -> Iterator[tuple[int, _Head]]:
         head = _banner(lines, index) or _one_line(lines[index].text)
         if head:
             yield index, head
-        index += head.lines if head else 1
+        index += max(1, head.lines) if head else 1
 
 
 def _banner(lines: Sequence[Line], index: int) -> _Head | None:
@@ -335,6 +350,8 @@ def _banner(lines: Sequence[Line], index: int) -> _Head | None:
 def _one_line(text: str) -> _Head | None:
     if len(text) > 20200:
         return None
+    if _REPORT in text:
+        return _Head("", 0)
     if (found := _PROMPT.match(text)) and command_of(found[3]):
         return _Head(found[3].strip(), 1, found[1] or found[2] or "")
     if found := _HEADING.match(text):

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.sources import read
+from knowledge.derive import derive
+from knowledge.observation import Scope
 from probes import registry
 from probes.around import bare
 from probes.base import DocumentFormat
@@ -75,6 +77,81 @@ def test_what_tools_print_is_left_alone(line: str) -> None:
 
 def test_a_mark_behind_a_value_is_no_part_of_it() -> None:
     assert bare("Pending : Yes   <=== look here\nother : No ← fine\n").text == "Pending : Yes\nother : No\n"
+
+
+_SINFO = "REASON               USER      TIMESTAMP           NODELIST\nNot responding       slurm     2026-11-27T04:12:09 n7\n"
+_SCONTROL = (
+    "NodeName=n7 Arch=x86_64 CoresPerSocket=56\n   Gres=gpu:h100:8\n   State=IDLE+DRAIN ThreadsPerCore=2\n"
+    "   Reason=gres/gpu count reported lower than configured (7 < 8) [slurm@2026-11-27T04:12:09]\n"
+)
+_PLUGIN = "I1128 05:32:17.118221       1 health.go:162] XidCriticalError: Xid=48 on Device=GPU-5a1c2be0-8c7e-6c0b-1f8b-9a7e30f41d22; marking device as unhealthy.\n"
+
+
+@each(
+    "text",
+    [
+        f"$ sinfo -R\n{_SINFO}\n$ scontrol show node n7\n{_SCONTROL}",
+        f"ana@login:~$ sinfo -R\n{_SINFO}ana@login:~$ scontrol show node n7\n{_SCONTROL}ana@login:~$ ",
+        f"{_SCONTROL}---\n$ kubectl logs -n gpu-operator plugin\n{_PLUGIN}",
+        f"=== sinfo -R ===\n{_SINFO}=== kubectl logs plugin ===\n{_PLUGIN}",
+    ],
+)  # fmt: skip
+@each("as_log", [False, True])
+def test_each_output_of_a_paste_is_read(text: str, as_log: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("paste") / "paste.txt"
+    path.write_text(text)
+    reading = read([str(path)], []) if as_log else read([], [str(path)])
+    said = " ".join(f"{o.fact} {o.excerpt} {o.value}" for o in reading.observations)
+    for part, sign in ((_SINFO, "Not responding"), (_SCONTROL, "(7 < 8)"), (_PLUGIN, "Xid=48")):
+        assert (sign in said) == (part in text), sign
+
+
+def _smi(at: str, used: int, busy: int, pending: str, uuid: str = "GPU-5a1c2be0-8c7e-6c0b-1f8b-9a7e30f41d22") -> str:
+    return (
+        f"\n==============NVSMI LOG==============\n\nTimestamp                                 : Mon Nov 23 {at} 2026\n"
+        "Driver Version                            : 550.90.07\n\nAttached GPUs                             : 1\n"
+        f"GPU 00000000:1B:00.0\n    Product Name                          : NVIDIA H100 80GB HBM3\n    GPU UUID                              : {uuid}\n"
+        f"    FB Memory Usage\n        Total                             : 81559 MiB\n        Used                              : {used} MiB\n"
+        f"    Utilization\n        Gpu                               : {busy} %\n    Remapped Rows\n        Correctable Error                 : 0\n"
+        f"        Pending                           : {pending}\n"
+        + ("    Processes                             : None\n" if not busy else
+           "    Processes\n        Process ID                        : 701\n            Type                          : C\n            Used GPU Memory               : 60000 MiB\n")
+    )  # fmt: skip
+
+
+_THEN, _NOW = _smi("08:10:00", 61022, 99, "Yes"), _smi("09:40:00", 3, 0, "No")
+
+
+@each(
+    "files",
+    [[_THEN, _NOW], [_NOW, _THEN], [_THEN + _NOW], [_NOW + _THEN], [_THEN, _smi("08:50:00", 900, 5, "Yes"), _NOW]],
+)
+def test_of_two_captures_the_later_one_leads(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("captures")
+    for i, text in enumerate(files):
+        (folder / f"{i}.txt").write_text(text)
+    reading = read([], [str(folder / f"{i}.txt") for i in range(len(files))])
+    now = {o.fact: o.value for o in derive(reading.observations)}
+    assert (now["gpu.memory.share"], now["gpu.row_remap.pending"], now["gpu.utilization.core"]) == (0.0, False, 0)
+    assert not any(o.subject.scope is Scope.PROCESS for o in reading.observations), "a process of the earlier one"
+    assert {o.value for o in reading.earlier if o.fact == "gpu.row_remap.pending"} == {True}
+
+
+@each(
+    "files",
+    [
+        [_THEN], [_THEN, _smi("08:10:20", 61022, 99, "Yes")],  # within a minute: two parts of one look
+        [_THEN, _smi("09:40:00", 3, 0, "No", "GPU-00000000-8c7e-6c0b-1f8b-9a7e30f41d22")],  # another machine's slot of the same address
+        [_THEN, _NOW[: _NOW.index("    FB Memory")]],  # tells too little to stand for the first
+    ],
+)  # fmt: skip
+def test_what_is_no_second_capture_takes_nothing_away(
+    files: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("captures")
+    for i, text in enumerate(files):
+        (folder / f"{i}.txt").write_text(text)
+    assert not read([], [str(folder / f"{i}.txt") for i in range(len(files))]).earlier
 
 
 @given(st.text(max_size=300))
