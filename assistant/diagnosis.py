@@ -206,10 +206,17 @@ UNREACHED = "connection"  # the source of every fact of a machine that could not
 
 
 # What the health of a machine rests on, with the facts of which one answers it.
+_INVENTORY, _KERNEL_LOG = Text("the GPU inventory", "GPU 清单"), Text("the kernel log", "内核日志")
+# A table or a scrape that has a reading of each GPU lists them, whether or not it says how many there are.
+_LISTED = ("gpu.temperature.core", "gpu.utilization.core", "gpu.memory.used", "gpu.power.draw")
 BASE: tuple[tuple[Text, tuple[str, ...]], ...] = (
-    (Text("the GPU inventory", "GPU 清单"), ("node.driver.state", "node.gpu.count", "node.pci.gpu_count")),
-    (Text("the kernel log", "内核日志"), ("log.kernel.readable",)),
+    (_INVENTORY, ("node.driver.state", "node.gpu.count", "node.pci.gpu_count", *_LISTED)),
+    (_KERNEL_LOG, ("log.kernel.readable",)),
 )
+TOLD_BY = {
+    _INVENTORY: "nvidia-smi -q",
+    _KERNEL_LOG: "dmesg -T",
+}  # the command whose output tells a part of the base set
 
 
 def _unseen(facts: FactBase) -> tuple[Text, ...]:

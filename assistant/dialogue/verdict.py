@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import State, Verdict, bad_roots, forbidding, judged, no_gpu, only_said, unread
+from assistant import vendors
+from assistant.diagnosis import TOLD_BY, State, Verdict, bad_roots, forbidding, judged, no_gpu, only_said, unread
 from assistant.dialogue import _compared, _normal, _told, _work, cause
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
@@ -194,15 +195,16 @@ def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, unti
             f"{first}：该节点总线上没有 GPU。另外：{w.quoted(title)}。",
         )
     if usable is Usable.UNKNOWN and about and d.settled and (lost := _base_unread(w)):
-        return w.t(f"{first}: {w.quoted(w.title(about[0]))} would not forbid it, but {lost} not read.",
-                   f"{first}：{w.quoted(w.title(about[0]))}本身不妨碍使用，但未读取{lost}。")  # fmt: skip
+        return w.t(f"What was read does not forbid it, but that is no full yes: {lost} not read{_how(w, ' (', ')')}. Found: {w.title(about[0])}.",
+                   f"已读内容不妨碍使用，但还不能完全肯定：未读取{lost.rstrip()}{_how(w, '（', '）')}。已发现：{w.quoted(w.title(about[0]))}。")  # fmt: skip
     if usable is Usable.UNKNOWN and not about:
         seen = not where.narrow or values_of(w, where)
         if not d.settled and seen:
             return clean(d.verdict.text.in_(w.lang))
         if seen and (lost := _base_unread(w)):
-            return w.t(f"{first}: nothing wrong stands in what was read, but {lost} not read.",
-                       f"{first}：已读内容未发现问题，但未读取{lost}。")  # fmt: skip
+            of = w.t(f"on {what}" if what else "in what was read", f"{_spaced(what)}" if what else "已读内容")
+            return w.t(f"Nothing wrong was found {of}, but that is no full yes: {lost} not read{_how(w, ' (', ')')}.",
+                       f"{of}未发现问题，但还不能完全肯定：未读取{lost.rstrip()}{_how(w, '（', '）')}。")  # fmt: skip
         return w.t(f"{first}: nothing was read of {what}.", f"{first}：没有读到{_spaced(what)}的任何信息。")
     if not about:
         of = w.t(f"on {what}", what) if what else w.t("in what was looked at", "所查看的内容")
@@ -235,6 +237,15 @@ def _base_unread(w: Words) -> str:
     return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'}" if names else ""
 
 
+def _how(w: Words, opening: str, closing: str) -> str:
+    """The commands whose outputs tell what was not read."""
+    makers = {str(k.inner.value) for k in w.d.facts.observations if k.fact == "gpu.vendor"}
+    tool = next((vendors.TOOLS[maker] for maker in sorted(makers) if maker in vendors.TOOLS), "")
+    told_by = {**TOLD_BY, **({next(iter(TOLD_BY)): tool} if tool else {})}
+    commands = [f"`{command}`" for name, command in told_by.items() if name in unread(w.d.facts)]
+    return f"{opening}{listed(commands, w.lang)}{closing}" if commands else ""
+
+
 def _until(usable: Usable, first: str, when: str) -> str:
     """``Not until the GPU has been reset``, ``No, not until ...``, ``Only for what runs already, no new work until ...``."""
     if usable is Usable.IMPAIRED:
@@ -249,6 +260,9 @@ def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, 
             title, why = w.title(ended), ended.rule.why.in_(w.lang)
             return w.t(f"{led('Yes', title, 'en')}. {why}", f"可以：{w.quoted(title)}。{why}")
         if usable is Usable.UNKNOWN:
+            if w.d.settled and (lost := _base_unread(w)):
+                return w.t(f"Nothing that was read asks to {should.word.en}; but {lost} not read{_how(w, ' (', ')')}.",
+                           f"已读内容没有需要{should.word.in_('zh')}的问题；但未读取{lost.rstrip()}{_how(w, '（', '）')}。")  # fmt: skip
             return w.t("Cannot say: what was read does not settle it.", "无法判断：已读到的信息不足以下结论。")
         if should.without:
             return w.t(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad as bad_findings
 from assistant.diagnosis import bad_roots
 from assistant.dialogue import _most, cause
-from assistant.dialogue._blamed import Blamed, of_kind
+from assistant.dialogue._blamed import Blamed, elsewhere, of_kind, other_end
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
@@ -20,8 +21,9 @@ from assistant.render.labels import aside, colon, label, led, listed, scope_name
 from assistant.render.lines import moment
 from assistant.render.sheet import Items, Part
 from assistant.reply import Reply
+from knowledge.facts import Kind
 from knowledge.lazy import lazy
-from knowledge.observation import Event, Origin, Scope, Subject
+from knowledge.observation import Event, Observation, Origin, Scope, Subject
 from knowledge.text import clean, opened
 from rules.model import Bucket, Usable
 
@@ -69,6 +71,7 @@ def answer(turn: Turn) -> Reply:
         head = _other_kinds(w, kinds, about, asked) or _head(
             w, kind, about, blamed, rest, _WORST.search(text) is not None
         )
+        head += other_end(blamed[0].finding, w) if blamed and Scope.NODE in kinds else ""
         head += _when(w, text, blamed)
     first = blamed[0].finding if blamed else about[0] if about else None
     return Reply(
@@ -200,16 +203,16 @@ def _other_kinds(w: Words, kinds: Sequence[Scope], found: Sequence[Finding], ask
     """The names of all kinds of a question for several; empty where it asks for one, or nothing names two of them."""
     if len(kinds) < 2 or not found:
         return ""
-    f, names, lacking = found[0], [], []
+    f, names = found[0], list[str]()
+    lacking: list[Scope] = []
     for kind in kinds:
         own = [b.name for b in of_kind(f, kind, w, asked)][:NAMES]
         names += own
-        lacking += [] if own else [scope_name(kind, w.lang)]
+        lacking += [] if own else [kind]
     if not names:
         return ""
     said = led(opened(listed(names, w.lang)), w.title(f), w.lang) + w.t(".", "。")
-    gap = listed(lacking, w.lang)
-    return said + (w.t(f" No {gap} is named.", f"未指明{_apart(gap).rstrip()}。") if lacking else "")
+    return w.t(" ", "").join([said, *(_unnamed(w, kind, found[:1], scope_name(kind, w.lang)) for kind in lacking)])
 
 
 def _when(w: Words, text: str, blamed: Sequence[Blamed]) -> str:
@@ -218,10 +221,33 @@ def _when(w: Words, text: str, blamed: Sequence[Blamed]) -> str:
         return ""
     timed = sorted((o for o in blamed[0].finding.events if o.at is not None), key=lambda o: o.at or 0)
     if not timed:
-        return w.t(" No time stands beside it.", "该行没有时间。")
+        return _of_samples(w, blamed[0].finding) or w.t(" No time was read beside it.", "该行未读到时间。")
     first, last = moment(timed[0]), moment(timed[0 if _FIRST.search(text) else -1])
     span = first if first == last else w.t(f"{first} to {last}", f"{first} 至 {last}")
     return w.t(f" At {span}.", f"时间：{span}。")
+
+
+def _of_samples(w: Words, f: Finding) -> str:
+    """Since when a state of what a finding is about is what it is, where earlier samples say otherwise; else when it was read."""
+    changes = sorted(_changes(w, f), key=lambda c: c[1].at or 0)
+    if changes:
+        before, since = changes[0]
+        told, then = w.seen(since, places=False), w.seen(before, places=False)
+        return w.t(f" Since {moment(since)}: {told}; before: {then}.", f"自 {moment(since)} 起：{told}；之前：{then}。")
+    times = sorted((o for o in f.because if o.at is not None), key=lambda o: o.at or 0)
+    read = moment(times[-1]) if times else ""
+    return w.t(f" Read at {read}; when it began is not told.", f"读取时间：{read}；何时开始未知。") if read else ""
+
+
+def _changes(w: Words, f: Finding) -> Iterator[tuple[Observation, Observation]]:
+    """Of each state of the thing the two samples between which it changed, where it did so once: a limit that was lowered."""
+    for fact in sorted(w.d.facts.facts):
+        if w.d.facts.vocabulary[fact].kind is not Kind.STATE:
+            continue
+        samples = sorted((o for o in w.d.facts.of(fact, f.subject) if o.at is not None and o.status.answered), key=lambda o: o.at or 0)  # fmt: skip
+        changed = [(a, b) for a, b in pairwise(samples) if a.value != b.value and a.clock is b.clock]
+        if len(changed) == 1:
+            yield changed[0]
 
 
 def _began(b: Blamed) -> float:
@@ -260,7 +286,7 @@ def _head(
 ) -> str:
     if not blamed and bad:
         title, what = w.title(bad[0]), scope_name(kind, w.lang) if kind else ""
-        if not what:
+        if kind is None:
             return f"{title}{w.t('.', '。')}"
         if reporting := _reporting(
             w, kind, bad
@@ -276,9 +302,7 @@ def _head(
                 f"The {what} on {name}; its number was not read. {title}.",
                 f"{name} 上的那个{_apart(what)}，所读内容没有它的编号：{w.quoted(title)}。",
             )
-        return w.t(
-            f"What was read names no {what}. {title}.", f"所读内容未指明{_apart(what).rstrip()}：{w.quoted(title)}。"
-        )
+        return f"{_unnamed(w, kind, bad, what)}{w.t(f' {title}.', f'{w.quoted(title)}。')}"
     if not blamed:
         return (
             w.t("None: nothing wrong was found", "没有：未发现问题") + _read(w, kind, rest)
@@ -297,6 +321,17 @@ def _head(
         else led(opened(b.name), title, w.lang)
     )
     return f"{said}{w.t('.', '。')}{_others(w, kind, rest)}"
+
+
+def _unnamed(w: Words, kind: Scope, found: Sequence[Finding], what: str) -> str:
+    """That the lines of a finding tell no thing of the kind, with those that other lines name: the text was looked through for them."""
+    others = elsewhere(found, kind, w)
+    source = clean(next((o.source.call for f in found for o in (*f.events, *f.because) if o.source.call), ""))
+    if others:
+        names = _names(w, others)
+        return w.t(f"The lines of this finding tell no {what}; other lines name {names}.", f"与该结论有关的行没有给出{_apart(what).rstrip()}；其他行提到 {names}。")  # fmt: skip
+    place = w.t(f" of {source}" if source else "", f"{source} 中" if source else "")
+    return w.t(f"The lines{place} that were understood tell no {what}; others may.", f"{place}已理解的行没有给出{_apart(what).rstrip()}，其他行可能有。")  # fmt: skip
 
 
 def _read(w: Words, kind: Scope | None, rest: Sequence[Subject]) -> str:

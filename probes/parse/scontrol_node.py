@@ -7,11 +7,12 @@ of the base and flags behind plus signs (``IDLE+DRAIN+INVALID_REG``), as Slurm 1
 from __future__ import annotations
 
 from knowledge.lazy import lazy
-from knowledge.observation import Event, Observation, Scalar, Status, Subject, Value, node
+from knowledge.observation import Clock, Event, Observation, Scalar, Status, Subject, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat
+from probes.parse._logtime import Stamp, parse_iso
 
-NAME, REVISION = "scontrol-node", 2
+NAME, REVISION = "scontrol-node", 3
 PROVIDES = (
     "node.slurm.state",
     "node.slurm.held",
@@ -24,7 +25,7 @@ _NAME = lazy(r"(?m)^\s*NodeName=(\S{1,120})")
 _STATE = lazy(r"(?m)^\s*State=([A-Z][A-Z_+*~#!%$@^-]{1,200})")
 _GRES = lazy(r"\bGres=(\S{0,300})")
 _GPUS = lazy(r"(?:^|,)gpu(?::[^:,()\s]{1,60})?:(\d{1,4})")
-_REASON = lazy(r"(?m)^\s*Reason=(.{1,400}?)(?: \[[^\]\n]{1,80}\])?\s*$")
+_REASON = lazy(r"(?m)^\s*Reason=(.{1,400}?)(?: \[(?P<by>[^\]\n]{1,80})\])?\s*$")
 _COUNTS = lazy(r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)")
 # The reason that slurmctld gives a node that it set to DOWN by itself.
 SILENT = lazy(r"(?i)not responding\b")
@@ -61,10 +62,12 @@ def parse(text: str, context: Context) -> list[Observation]:
 
 
 def _node(out: list[Observation], here: Subject, block: str, line: int, context: Context) -> None:
-    def add(fact: str, value: Value, at: int) -> None:
+    def add(fact: str, value: Value, at: int, when: Stamp | None = None) -> None:
         number = line + block.count("\n", 0, at)
         shown = excerpt(clean(block[at:].strip().partition("\n")[0]), 300)
-        out.append(Observation(fact, here, value, Status.OK, context.at(NAME, REVISION, number), excerpt=shown))
+        ns, clock = (when.value, when.clock) if when is not None else (None, Clock.NONE)
+        source = context.at(NAME, REVISION, number)
+        out.append(Observation(fact, here, value, Status.OK, source, ns, clock, excerpt=shown))
 
     state, reason, gres = _STATE.search(block), _REASON.search(block), _GRES.search(block)
     flags = [flag.rstrip("*~#!%$@^-") for flag in state[1].split("+")] if state else []
@@ -76,8 +79,9 @@ def _node(out: list[Observation], here: Subject, block: str, line: int, context:
     if gres and (counts := [n for c in _GPUS.findall(gres[1]) if (n := digits(c)) is not None]):
         add("node.slurm.gpus", sum(counts), gres.start())
     said = clean(reason[1]).strip() if reason else ""
+    since = parse_iso(reason["by"].partition("@")[2]) if reason and reason["by"] else None
     if reason and said and said != "(null)":
-        add("node.slurm.reason", excerpt(said, 200), reason.start())
+        add("node.slurm.reason", excerpt(said, 200), reason.start(), since)
     short = _COUNTS.search(said)
     if reason and (short or {"INVAL", "INVALID_REG"} & set(flags)):
         fields: dict[str, Scalar] = {
@@ -85,7 +89,7 @@ def _node(out: list[Observation], here: Subject, block: str, line: int, context:
             "found": digits(short[2]) if short else None, "configured": digits(short[3]) if short else None,
             "text": excerpt(clean(reason[0].strip()), 300),
         }  # fmt: skip
-        add("slurmctld_inval", Event(None, fields), reason.start())
+        add("slurmctld_inval", Event(None, fields), reason.start(), since)
 
 
 FORMAT = DocumentFormat(NAME, "scontrol show node", REVISION, PROVIDES, sniff, parse)

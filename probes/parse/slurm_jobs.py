@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, node
+from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Status, Subject, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells, ruled
+from probes.parse._logtime import parse_iso
 from probes.parse.sinfo_reasons import nodes
 
-NAME, REVISION = "slurm-jobs", 4
+NAME, REVISION = "slurm-jobs", 5
 PROVIDES = ("job_terminated", "slurm_job_waits", "node.slurm.held")
 #              JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
 _QUEUE = re.compile(r"(?=.{0,400}\bJOBID\b)(?=.{0,400}\bST(?:ATE)?\b).{0,400}\bNODELIST\(REASON\)\s{0,20}")
@@ -28,6 +29,7 @@ _PIPED = re.compile(r"(?=.{0,400}\bJobID(?:Raw)?\|)(?=.{0,400}\bState\b)[\w|]{1,
 _SHOWN = re.compile(r"(?m)^\s{0,20}JobId=(\d{1,12})\b")
 _STATE = re.compile(r"\bJobState=([A-Z_]{2,20})(?: Reason=(\S{1,300}))?")
 _HOSTS = re.compile(r"(?m)^\s{0,20}NodeList=(\S{1,2000})")
+_END_TIME = re.compile(r"\bEndTime=(\S{1,40})")
 _EXIT = re.compile(r"\bExitCode=(\d{1,3}:\d{1,3})\b")
 _ENDS = {
     "NODE_FAIL": "node_failure",
@@ -120,7 +122,9 @@ def _job(
             "host": None if hosts in ("", "(null)", "None assigned") else excerpt(hosts, 120),
         }
         event = Event(None, {key: value for key, value in fields.items() if value is not None})
-        yield Observation("job_terminated", subject, event, Status.OK, source, excerpt=shown)
+        end = parse_iso(row.get("end", ""))
+        at, clock = (end.value, end.clock) if end is not None else (None, Clock.NONE)
+        yield Observation("job_terminated", subject, event, Status.OK, source, at, clock, excerpt=shown)
     elif state == "PENDING" and _STUCK.search(why):
         told: dict[str, Scalar] = {"job": number, "reason": excerpt(clean(why.replace("_", " ")), 200)}
         if asks := excerpt(row.get("asks", ""), 120):
@@ -162,6 +166,7 @@ def _rows(text: str) -> Iterator[tuple[dict[str, str], Line]]:
                     "hosts": hosts[1] if hosts else "",
                     "asks": asks[1] if asks else "",
                     "exit": code[1] if code else "",
+                    "end": ended[1] if (ended := _END_TIME.search(block)) else "",
                 },
                 Line(at + 1, lines[at].text if at < len(lines) else state[0]),
             )
@@ -173,6 +178,7 @@ def _named(row: Mapping[str, str]) -> dict[str, str]:
         "job": row.get("JOBID") or row.get("JobID") or row.get("JobIDRaw") or "",
         "state": row.get("ST") or row.get("STATE") or row.get("State") or "",
         "why": last if last.startswith("(") else "",
+        "end": row.get("End", ""),
         "hosts": row.get("NodeList") or (last if not last.startswith("(") else ""),
         "exit": code if re.fullmatch(r"\d{1,3}:\d{1,3}", code := row.get("ExitCode", "").strip()) else "",
     }

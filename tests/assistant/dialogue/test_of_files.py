@@ -62,6 +62,23 @@ SMI = """index, name, temperature.gpu, power.draw [W], utilization.gpu [%], cloc
 """
 
 
+RANKS = """\
+n12:7700:7810 [0] NCCL INFO comm 0x55d00a00 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9d3f12 - Init COMPLETE
+n12:7705:7815 [5] NCCL INFO comm 0x55d05a00 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId c3000 commId 0x9d3f12 - Init COMPLETE
+[rank0]:[E1126 18:40:11.200113 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=18422, OpType=ALLREDUCE, NumelIn=256, NumelOut=256, Timeout(ms)=600000) ran for 600030 milliseconds before timing out.
+[rank0]:[E1126 18:40:11.210113 ProcessGroupNCCL.cpp:1664] [PG 0 (default_pg) Rank 0] Exception (either an error or timeout) detected by watchdog at work: 18422, last enqueued NCCL work: 18424, last completed NCCL work: 18421.
+[rank1]:[E1126 18:40:29.119200 ProcessGroupNCCL.cpp:1664] [PG 0 (default_pg) Rank 1] Exception (either an error or timeout) detected by watchdog at work: 18421, last enqueued NCCL work: 18421, last completed NCCL work: 18421.
+"""
+TWO_GPUS = """\
+Nov 27 03:11:43 n1 kernel: [1893313.310034] NVRM: Xid (PCI:0000:9a:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+Nov 27 03:11:44 n1 kernel: [1893314.120010] NVRM: Xid (PCI:0000:8a:00): 45, pid=318822, name=python, Ch 00000008
+"""
+_LIMIT = "2026/11/28 21:0{}:00.100, {}, NVIDIA H100 80GB HBM3, 99 %, 340.00 W, {} W, {} MHz, 60"
+CAPPED = "timestamp, index, name, utilization.gpu [%], power.draw [W], power.limit [W], clocks.current.sm [MHz], temperature.gpu\n" + "\n".join(
+    _LIMIT.format(m, i, "350.00" if i == 1 and m > 2 else "700.00", 1035 if i == 1 and m > 2 else 1755) for m in range(6) for i in range(4)
+)  # fmt: skip
+
+
 def _said(kind: str, text: str, said: str) -> str:
     """The first line of the answer, as a session gives it for files, with what else was asked."""
     d, q = diagnose(parse_text(kind, text), rules()), understand(said)
@@ -93,6 +110,18 @@ def _said(kind: str, text: str, said: str) -> str:
         (SEVEN, "which GPU is missing?", ["GPU 5: left out of 0 to 7"]),
         (FLAPS, "哪个网卡有问题?", ["ibp94s0"]),
         (KERNEL, "which GPU has the page fault?", ["1b:00"]),
+        (RANKS, "which process is behind?", ["Pid 7705 (rank 1)"]),
+        (RANKS, "which host is it?", ["Node n12 (rank 1)"]),
+        (TWO_GPUS, "which process was on GPU 9a?", ["tell no process", "python (pid 318822) on GPU 0000:8a:00.0"]),
+        (NCCL, "which node is at fault?", ["d02 only logged it: its peer 10.4.0.11"]),
+        (NCCL, "是哪台机器的问题?", ["对端 10.4.0.11 或中间链路"]),
+        (
+            SMI,
+            "can I use this node?",
+            ["Nothing wrong was found in what was read", "the kernel log was not read (`dmesg -T`)"],
+        ),
+        (SMI, "这台机器能用吗?", ["已读内容未发现问题", "未读取内核日志（`dmesg -T`）"]),
+        (CAPPED, "which GPU is slow and since when?", ["GPU 1", "Since 2026-11-28 21:03:00.100", "350 W", "700 W"]),
     ],
 )
 def test_what_the_lines_name_is_named(text: str, said: str, names: list[str]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.observation import Event, Observation
+from assistant.render.times import iso
+from knowledge.observation import Clock, Event, Observation
 from probes.base import Context
-from probes.parse import scontrol_node
+from probes.parse import scontrol_node, slurm_jobs
 from probes.parse.scontrol_node import FORMAT
 
 TWO = """\
@@ -48,6 +49,15 @@ def test_lines_are_those_of_the_text() -> None:
     assert lines["node.slurm.stategpu017"] == 4
     assert lines["node.slurm.reasongpu017"] == 5
     assert lines["node.slurm.stategpu018"] == 9
+
+
+def test_the_reason_has_the_time_it_was_given_at_and_a_job_the_time_it_ended_at() -> None:
+    held = [o for o in FORMAT.parse(TWO, Context("x")) if o.fact in ("node.slurm.reason", "slurmctld_inval")]
+    sacct = "JobID      State Start               End                 NodeList\n------ --------- ------------------- ------------------- --------\n"
+    ended = slurm_jobs.parse(f"{sacct}9      NODE_FAIL 2026-11-20T01:00:00 2026-11-20T03:14:15 gpu017\n", Context("x"))
+    told = [o for o in (*held, *ended) if o.fact != "slurm_job_waits"]
+    assert len(told) == 3
+    assert {(iso(o.at or 0), o.clock) for o in told} == {("2026-11-20T03:14:15Z", Clock.LOCAL)}
 
 
 def test_it_is_known_by_its_shape() -> None:
