@@ -43,7 +43,7 @@ def looked_at(w: Words) -> list[str]:
     out = []
     for name, facts in BASE:
         seen = [k.inner for k in d.facts.observations if k.fact in facts]
-        told = [o for o in seen if o.status.answered]
+        told = sorted((o for o in seen if o.status.answered), key=lambda o: facts.index(o.fact))
         if told:
             out.append(opened(f"{name.in_(w.lang)}{colon(w.lang)}{_read(w, told[0])}"))
         elif seen:

@@ -13,6 +13,7 @@ from assistant.intent.changed import changed
 from assistant.intent.extremes import extreme
 from assistant.intent.lines import names_any
 from assistant.intent.query import Intent, Query
+from assistant.intent.topics import EXACT
 from assistant.intent.steps import asked as steps
 from assistant.intent.window import window_of
 from knowledge.lazy import lazy
@@ -74,7 +75,9 @@ def meant(query: Query) -> Intent | None:
         return None
     if _CHANGE.search(text):
         return Intent.NEXT
-    if changed(text):
+    if changed(text) and not any(
+        t.score >= EXACT for t in query.topics
+    ):  # "difference between 94 and 95" asks for these
         return Intent.EVENTS
     if caused(text) is not None:
         return Intent.CAUSE
