@@ -11,8 +11,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,8 +65,8 @@ def nearest(text: str, limit: int = 3) -> list[Near]:
     if not asked:
         return []
     heavy = {t: _weight(t) for t in dict.fromkeys(asked)}
-    total = sum(heavy.values())
-    found = ((e, _score(e, heavy, total)) for e in data["entries"])
+    score = _scorer(heavy)
+    found = ((e, score(e)) for e in data["entries"])
     best = sorted(((e, score) for e, score in found if score > 0), key=lambda pair: (-pair[1], pair[0]["id"]))[:limit]
     return [Near(e["id"], score, sum(w for t, w in heavy.items() if t in e["called"])) for e, score in best]
 
@@ -77,21 +77,28 @@ def share(text: str, identifier: str) -> float:
     if entry is None:
         return 1.0
     heavy = {t: _weight(t) for t in dict.fromkeys(_words(text))}
-    return _score(entry, heavy, sum(heavy.values())) if heavy else 1.0
+    return _scorer(heavy)(entry) if heavy else 1.0
 
 
-def _score(entry: Mapping[str, Any], heavy: Mapping[str, float], total: float) -> float:
-    called, told = entry["called"], entry["told"]
-    covered = sum(w * (1.0 if t in called else BODY if t in told else 0.0) for t, w in heavy.items())
+def _scorer(heavy: Mapping[str, float]) -> Callable[[Mapping[str, Any]], float]:
+    """How much of the question of these words is that of an entry."""
+    total = sum(heavy.values())
     named = index()["named"]
-    missing = MISSED * sum(
-        w for t, w in heavy.items() if t not in called and t not in told and t in named and not _everyday(t)
-    )
-    covered /= total + missing
-    if covered < 0.2:
-        return 0.0
-    own = max((_own(question, heavy) for question in entry["questions"]), default=0.0)
-    return covered * (0.45 + 0.55 * own)
+    asked_for = {t: w for t, w in heavy.items() if t in named and not _everyday(t)}
+
+    def score(entry: Mapping[str, Any]) -> float:
+        called, told = entry["called"], entry["told"]
+        if called.isdisjoint(heavy) and told.isdisjoint(heavy):
+            return 0.0
+        covered = sum(w if t in called else BODY * w for t, w in heavy.items() if t in called or t in told)
+        missing = MISSED * sum(w for t, w in asked_for.items() if t not in called and t not in told)
+        covered /= total + missing
+        if covered < 0.2:
+            return 0.0
+        own = max((_own(question, heavy) for question in entry["questions"]), default=0.0)
+        return covered * (0.45 + 0.55 * own)
+
+    return score
 
 
 def _own(question: Sequence[Sequence[str]], heavy: Mapping[str, float]) -> float:
@@ -105,6 +112,7 @@ def _own(question: Sequence[Sequence[str]], heavy: Mapping[str, float]) -> float
     return said / whole if whole else 0.0
 
 
+@lru_cache(maxsize=8192)
 def _weight(term: str) -> float:
     data = index()
     held = data["held"].get(term, 0)
