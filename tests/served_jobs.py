@@ -1,4 +1,4 @@
-"""Jobs with torch without its import (3 CPU seconds): forked from a process that has it, one for each interpreter.
+"""Jobs with torch without its import (3 CPU seconds): forked from a process that has it, one for each interpreter in a test run.
 
 The server is `tests/jobs/served/sitecustomize.py`. What a look into the job finds is what it finds of any: program, command
 line, environment, folder, session, stacks. Where that cannot be had (no checkpoint-restore in the kernel), there is no server.
@@ -6,7 +6,6 @@ line, environment, folder, session, stacks. Where that cannot be had (no checkpo
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import functools
 import json
@@ -16,6 +15,8 @@ import select
 import signal
 import socket
 import subprocess
+import time
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ _LONGEST = 1000  # characters of a script's path
 # Variables that are read when a process begins, or when torch is imported.
 _AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "KINETO_", "TORCH_", "CUDA_")
 _PRCTL = ctypes.CDLL(None).prctl
+_begun: list[subprocess.Popen[bytes]] = []  # that end by themselves
 # As this process began: a Dask worker that a test starts leaves OMP_NUM_THREADS=1 and its like in `os.environ`, and every job
 # after it would import torch by itself.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("GPUDIAG_")}
@@ -65,21 +67,40 @@ class ServedJob:
 
 class _Server:
     def __init__(self, interpreter: str, env: Mapping[str, str]) -> None:
-        """As a job is started, but for what the server needs, which no job sees."""
+        """As a job is started, but for what the server needs, which no job sees.
+
+        All workers of a test run share it. Its address is free with the last of them, and belongs to whoever binds it first: that
+        one begins the server, which hears them once it has loaded and ends with the run.
+        """
         self.env = dict(env)
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+        address = f"\0gpudiag-jobs-{run}-{zlib.crc32(interpreter.encode()):x}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, suppress(OSError):
+            listener.bind(address)
+            listener.listen(64)
+            self._begin(interpreter, listener)
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.works = self._heard(address)
+
+    def _begin(self, interpreter: str, listener: socket.socket) -> None:
         script = f"/{secrets.token_hex(_LONGEST // 2)}"
-        own = {"PYTHONPATH": str(_FOLDER), "JOB_SERVER_SCRIPT": script, "OPENBLAS_NUM_THREADS": "1"}
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [interpreter, script],
-                env=self.env | own,
-                stdin=theirs.fileno(),
-                start_new_session=True,
-                preexec_fn=die_with_parent,  # noqa: PLW1509 - no thread of a test starts one
-            )
-        self.works = self._line.recv(16) == b"ready"
-        atexit.register(self.close)
+        owner = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+        own = {"PYTHONPATH": str(_FOLDER), "JOB_SERVER_SCRIPT": script, "JOB_SERVER_OWNER": str(owner)}
+        env = self.env | own | {"OPENBLAS_NUM_THREADS": "1"}
+        _begun.append(subprocess.Popen([interpreter, script], env=env, stdin=listener.fileno(), start_new_session=True))
+
+    def _heard(self, address: str) -> bool:
+        until = time.monotonic() + 1
+        while True:
+            try:
+                self._line.connect(address)
+                return self._line.recv(16) == b"ready"
+            except ConnectionRefusedError:  # bound, and not yet listened at; or ended: it works nowhere
+                if time.monotonic() > until:
+                    return False
+                time.sleep(0.02)
+            except ConnectionResetError:
+                return False
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, output: int) -> ServedJob | None:
         """A job, whose standard output and error go to `output`; None where that cannot be."""
@@ -92,11 +113,6 @@ class _Server:
             return ServedJob(int(number), said)
         said.close()
         return None
-
-    def close(self) -> None:
-        """End it, and what it has forked."""
-        self._line.close()
-        self._process.wait()
 
 
 @functools.cache

@@ -116,23 +116,37 @@ def _become(request, fds):
 
 
 def _serve():
-    """Take requests until their line ends; comes back in a forked process only."""
-    me, jobs, watched = os.getpid(), {}, selectors.DefaultSelector()
-    line = socket.socket(fileno=os.dup(0))
-    watched.register(line, selectors.EVENT_READ)
+    """Take requests until the test run ends; comes back in a forked process only."""
+    me, jobs, lines, watched = os.getpid(), {}, set(), selectors.DefaultSelector()
+    listener, owner = socket.socket(fileno=os.dup(0)), os.pidfd_open(int(os.environ["JOB_SERVER_OWNER"]))
+    watched.register(listener, selectors.EVENT_READ)
+    watched.register(owner, selectors.EVENT_READ)
     while True:
         for key, _ in watched.select():
-            if key.fileobj is not line:
-                watched.unregister(key.fd)
-                _tell(*jobs.pop(key.fd), key.fd)
+            line = key.fileobj
+            if line is listener:
+                line = listener.accept()[0]
+                watched.register(line, selectors.EVENT_READ)
+                lines.add(line)
+                line.send(b"ready")
+                continue
+            if line not in lines:
+                if line == owner:
+                    os._exit(0)  # with it go its jobs: each asked to
+                watched.unregister(line)
+                _tell(*jobs.pop(line)[:2], line)
                 continue
             text, fds, _, _ = socket.recv_fds(line, 1 << 20, 3)
             if not text:
-                os._exit(0)  # with it go its jobs: each asked to
+                watched.unregister(line)
+                lines.remove(line)
+                _end([pid for pid, _, whose in jobs.values() if whose is line])
+                line.close()
+                continue
             pid = os.fork()
             if pid:
                 ended = os.pidfd_open(pid)
-                jobs[ended] = pid, fds.pop()
+                jobs[ended] = pid, fds.pop(), line
                 watched.register(ended, selectors.EVENT_READ)
             else:
                 _PRCTL(_DIE_WITH_PARENT, signal.SIGKILL)
@@ -142,12 +156,19 @@ def _serve():
                 except BaseException:  # noqa: BLE001 - nothing of this process may go on as if it were a job
                     os._exit(1)
                 watched.close()
-                line.close()
-                fds += [fd for ended, (_, said) in jobs.items() for fd in (ended, said)]
+                for one in (listener, *lines):
+                    one.close()
+                fds += [owner, *(fd for ended, (_, said, _) in jobs.items() for fd in (ended, said))]
             for fd in fds:
                 os.close(fd)
             if not pid:
                 return
+
+
+def _end(pids):
+    """The jobs of a worker that is gone."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)  # ended or not: nobody has its number until it is waited for
 
 
 def _tell(pid, said, ended):
@@ -167,5 +188,4 @@ if _NOBODY:
         os._exit(1)
     gc.collect()
     gc.freeze()
-    os.write(0, b"ready")
     _serve()
