@@ -16,6 +16,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,22 +150,36 @@ def files_under(folder: Path, ending: str) -> list[str]:
     return sorted(found, key=lambda name: name.replace(os.sep, "\0"))
 
 
-def fingerprint(files: Iterable[Path | str]) -> str:
-    """Hash of names and contents of `files`: two checksums and the length, 64 bits and more.
+@cache
+def stamp(folder: Path, ending: str) -> bytes:
+    """For `fingerprint`: all files below a folder whose names end so. What several things are made from is read once."""
+    return fingerprint(files_under(folder, ending)).encode()
+
+
+def fingerprint(files: Iterable[Path | str | bytes]) -> str:
+    """Hash of names and contents of `files`, stamps among them: two checksums and the length, 64 bits and more.
 
     zlib and not hashlib: loading OpenSSL would cost a tenth of the whole start of `explain`, and
     nobody attacks a developer's own cache.
     """
     low, high, length = 0, 1, 0
     for path in files:
-        try:
-            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a third of the time of pathlib, 400 times
-                content = file.read()
-        except OSError:
-            content = b""
-        for part in (os.path.basename(path).encode(), content):  # noqa: PTH119 - of both
+        if isinstance(path, bytes):
+            name, content = "", path
+        else:
+            name, content = os.path.basename(path), _read(path)  # noqa: PTH119 - of both
+        for part in (name.encode(), content):
             low, high, length = zlib.crc32(part, low), zlib.adler32(part, high), length + len(part)
     return f"{sys.version_info[0]}{sys.version_info[1]}-{low:08x}{high:08x}-{length:x}"
+
+
+def _read(path: Path | str) -> bytes:
+    """What a file holds; nothing where there is none."""
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a third of the time of pathlib, 400 times
+            return file.read()
+    except OSError:
+        return b""
 
 
 def cached(name: str, files: Iterable[Path | str], build: Callable[[], Any], *, shipped: Path = SHIPPED) -> Any:
@@ -184,7 +199,7 @@ def cached(name: str, files: Iterable[Path | str], build: Callable[[], Any], *, 
 
 
 def in_parts(
-    name: str, files: Callable[[], Iterable[Path | str]], build: Callable[[], Mapping[str, Any]]
+    name: str, files: Callable[[], Iterable[Path | str | bytes]], build: Callable[[], Mapping[str, Any]]
 ) -> Mapping[str, Any]:
     """`build()` as `parts`: of the wheel, or kept as `cached` does."""
     ready = SHIPPED / f"{name}.parts"

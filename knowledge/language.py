@@ -10,7 +10,7 @@ from knowledge.record import dataclass
 LANGUAGES = ("en", "zh")
 # YAML folds a line break into a space; between Han characters, or behind full-width punctuation, none is meant.
 _FOLD = lazy(
-    "(?<=[\u3001\u3002\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]) +|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff\uff08])"
+    " (?:(?<=[\u3001\u3002\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f] ) *|(?<=[\u4e00-\u9fff] ) *(?=[\u4e00-\u9fff\uff08]))"
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from knowledge.lazy import lazy
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
@@ -39,6 +41,7 @@ def span(value: float, unit: str) -> str:
     return f"{ns / _UNITS[sign]:.6g} {sign}"
 
 
+@lru_cache(512)  # rules say few, each in many places
 def parse_duration(text: str) -> int:
     """Nanoseconds of ``"90s"``, ``"1h30m"``, ``"2.5ms"``, exact. ValueError when it is not a duration."""
     total, end = 0, 0

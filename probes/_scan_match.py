@@ -7,7 +7,7 @@ import importlib.util
 import threading
 from array import array
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,9 @@ from probes.base import LogFormat
 
 MUCH = 24 << 20  # bytes: making Hyperscan's database takes as long as RE2 takes longer for these
 SOME = 4 << 20  # bytes: the same of loading it, and the database that was kept
+FEW = (
+    16 << 10
+)  # bytes: to ask for each line whose it is, as has to be done anyway, takes less than to compile one more search
 MATCH = 2048  # bytes: as long as RE2 takes longer for a line that matches
 MEMORY = 64 << 20  # for RE2's automaton: the alternation of all triggers never has to start over
 
@@ -55,7 +58,9 @@ class Matched(NamedTuple):
     """The lines of a region in which a trigger matches."""
 
     places: array[int]  # start and end, without the newline, of each, one behind the other
-    triggers: frozenset[int] | None = None  # of all those that match in some line; None: nobody looked
+    triggers: frozenset[int] | None = (
+        None  # those that match in some line, and others of their formats; None: nobody looked
+    )
 
 
 class Matcher:
@@ -65,13 +70,18 @@ class Matcher:
         self.places = [i for i, f in enumerate(formats) if f.triggers]
         self.own: Any = _every(tuple(f.triggers for f in formats if f.triggers))
         self.triggers = tuple(trigger for f in formats for trigger in f.triggers)
-        self.any: Any = compiled(self.triggers) if self.triggers else None
+        self.homes = [own for own, i in enumerate(self.places) for _ in formats[i].triggers]  # of each trigger
         self.fast: _Hyperscan | None = None
         self.turn = threading.Lock()
         self.searched = 0  # bytes, by RE2
         self.only = engine == "re2" or not self.triggers
         if engine == "hyperscan":
             self.expect(MUCH)
+
+    @cached_property
+    def any(self) -> Any:
+        """The search for all of them at once."""
+        return compiled(self.triggers)
 
     def expect(self, size: int) -> None:
         """So many bytes are to be searched yet: with those that were, a search that takes a while to set up may pay."""
@@ -85,7 +95,7 @@ class Matcher:
 
     def matches(self, line: bytes) -> bool:
         """True when some trigger matches in this line or piece of a line."""
-        return self.any is not None and self.any.search(line) is not None
+        return bool(self.triggers) and self.any.search(line) is not None
 
     def whose(self, line: bytes) -> tuple[int, ...]:
         """Places, in the sequence of formats, of those with a trigger that matches."""
@@ -96,16 +106,31 @@ class Matcher:
 
         Hyperscan may name a line too many: `whose` says that nobody wants it.
         """
-        if self.any is None:
+        if not self.triggers:
             return Matched(array("q"))
         if self.fast is not None:
             ends, triggers = self.fast.ends(data, start, end)
             return Matched(lines_at(data, start, end, ends), triggers)
-        found = array("q", chain.from_iterable(searched(self.any, data, start, end)))
+        if self.searched + end - start <= FEW:
+            matched = self._few(data, start, end)
+        else:
+            matched = Matched(array("q", chain.from_iterable(searched(self.any, data, start, end))))
         with self.turn:
-            self.searched += end - start + MATCH * len(found) // 2
+            self.searched += end - start + MATCH * len(matched.places) // 2
         self.expect(0)
-        return Matched(found)
+        return matched
+
+    def _few(self, data: bytes, start: int, end: int) -> Matched:
+        """`lines`, of few."""
+        places, own = array("q"), set[int]()
+        while start < end:
+            tail = data.find(b"\n", start, end)
+            tail = end if tail < 0 else tail
+            if found := self.own.Match(data[start:tail]):
+                places.extend((start, tail))
+                own.update(found)
+            start = tail + 1
+        return Matched(places, frozenset(n for n, home in enumerate(self.homes) if home in own))
 
 
 def searched(pattern: Any, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -88,9 +88,8 @@ class Windows:
         self.cut: set[int] = set()  # entries of whose record the next region may hold the end
         self.series = {i: Series() for i, f in enumerate(formats) if f.series}
         self.only_steps = {i for i in self.series if formats[i].series == formats[i].triggers}
-        own = tuple(trigger for f in formats for trigger in f.series)
-        self.step = compiled(own) if own else None
-        self.steps = frozenset(n for n, trigger in enumerate(matcher.triggers) if trigger in own)
+        self.telling = tuple(trigger for f in formats for trigger in f.series)
+        self.steps = frozenset(n for n, trigger in enumerate(matcher.triggers) if trigger in self.telling)
         self.triggers = tuple(t for i, f in enumerate(formats) if i not in self.only_steps for t in f.triggers)
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
@@ -114,6 +113,11 @@ class Windows:
     def fold(self) -> Fold:
         """What folds the lines; made once it is known what they are."""
         return self.given or _scan_fold.new(RECORDS if self.records else None)
+
+    @cached_property
+    def step(self) -> Any:
+        """Tells whether a line is one of a format that reads steps, as such."""
+        return compiled(self.telling)
 
     @cached_property
     def others(self) -> Any:
@@ -167,7 +171,7 @@ class Windows:
     def _without_steps(self, region: Region, matched: Matched) -> array[int]:
         """The lines that may be folded: all but those that tell a step, to nobody but the formats that read steps."""
         places, triggers = matched
-        if self.step is None or self.records or (triggers is not None and self.steps.isdisjoint(triggers)):
+        if not self.steps or self.records or (triggers is not None and self.steps.isdisjoint(triggers)):
             return places
         data, start, _ = region
         heads, tails = places[::2], places[1::2]

@@ -162,10 +162,10 @@ def _compiled() -> Mapping[str, Any]:
     return compiled.in_parts("rules", _files, compile_catalog)
 
 
-def _files() -> list[Path | str]:
+def _files() -> list[Path | str | bytes]:
     here = Path(__file__).parent
     ours = [here / f"{name}.py" for name in ("schema", "condition", "builder", "index", "loader")]
-    return [*compiled.files_under(CATALOG, ".yaml"), *ours, *compiled.shard_files("facts")]
+    return [compiled.stamp(CATALOG, ".yaml"), *ours, *compiled.shard_files("facts")]
 
 
 def compile_catalog() -> dict[str, Any]:

@@ -86,9 +86,9 @@ def _numbers() -> Mapping[str, int]:
     return {name.casefold(): number for number, name in enumerate(_index().ids)}
 
 
-def _files() -> list[str]:
+def _files() -> list[str | bytes]:
     """What the index is made from: data, rules, runbooks and the code that reads them."""
     root, under = compiled.ROOT.parent, compiled.files_under
     data = (name for name in under(compiled.DATA, ".yaml") if Path(name).parent.name not in _NO_TOPICS)
-    rules, books = under(root / "rules" / "catalog", ".yaml"), under(compiled.ROOT / "runbooks", ".md")
-    return [*data, *rules, *books, *under(Path(__file__).parent, ".py")]
+    rules, books = compiled.stamp(root / "rules" / "catalog", ".yaml"), under(compiled.ROOT / "runbooks", ".md")
+    return [*data, rules, *books, *under(Path(__file__).parent, ".py")]

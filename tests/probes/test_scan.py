@@ -24,7 +24,7 @@ from knowledge.errors import InputError
 from knowledge.observation import Event, Observation, Scope, Status, Subject
 from probes._scan_fold import Limits, new
 from probes._scan_lines import cut
-from probes._scan_match import Matcher, compiled
+from probes._scan_match import FEW, Matcher, compiled, searched
 from probes._scan_windows import EDGE
 from probes.base import Context, Line, LogFormat, lines_of
 from probes.parse import fabricmanager_log, kernel_log
@@ -394,8 +394,19 @@ def test_a_step_is_found_by_a_trigger_of_its_format() -> None:
         assert set(f.series) <= set(f.triggers), f.name
 
 
+def test_few_lines_are_told_apart_as_many_are() -> None:
+    logs = (Path(__file__).parents[1] / "captures" / "logs").glob("*.log")
+    for data in [b"", b"\n\n", *(log.read_bytes()[:4096] for log in logs)]:
+        matcher = Matcher(log_formats(), "re2")
+        places, triggers = matcher.lines(data, 0, len(data))
+        assert list(zip(places[::2], places[1::2], strict=True)) == list(searched(matcher.any, data, 0, len(data)))
+        assert triggers is not None
+        assert {n for n, t in enumerate(matcher.triggers) if compiled((t,)).search(data)} <= triggers
+
+
 def test_hyperscan_gives_the_same_lines() -> None:
     data = (Path(__file__).parents[1] / "captures" / "logs" / "syslog-bus-loss.log").read_bytes() * 20
+    assert len(data) > FEW
     formats = [kernel_log.FORMAT, fabricmanager_log.FORMAT]
     plain, fast = Matcher(formats, "re2"), Matcher(formats, "hyperscan")
     assert fast.lines(data, 0, len(data)).places == plain.lines(data, 0, len(data)).places
