@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from knowledge.identity import normalise_pci
@@ -80,13 +81,14 @@ def read(reading: Reading) -> None:
             reading.event("nic_error", Subject(Scope.NIC, name, reading.node(entry)), entry, fields)
         elif "mlx" in message and from_kernel(entry):
             _adapter(reading, entry)
-    reading.found = _with_brief(reading.found)
+    reading.found = _with_brief(reading.found, reading.context.since)
 
 
-def _with_brief(found: list[Observation]) -> list[Observation]:
+def _with_brief(found: list[Observation], since: Mapping[int, int]) -> list[Observation]:
     """Each loss of a link with how long it was `away`, where its return follows in the same log; `brief` when that is soon.
 
-    What is up again is no more than information: whoever needs the link has it.
+    What is up again is no more than information: whoever needs the link has it. Where equal returns were folded between the two
+    (`since`, see `Context`), one of them may have come sooner: nobody knows whether it was brief.
     """
     back: dict[Subject, Observation] = {}
     out = []
@@ -98,14 +100,23 @@ def _with_brief(found: list[Observation]) -> list[Observation]:
                 up = back.get(o.subject)
                 timed = up is not None and up.clock is o.clock and up.at is not None and o.at is not None
                 away = (up.at or 0) - (o.at or 0) if timed and up is not None else None
+                brief: bool | None = away is not None and away <= BRIEF
+                if up is not None and not brief and _sooner(o, up, since):
+                    brief = away = None
                 told: dict[str, Scalar] = {
-                    "brief": away is not None and away <= BRIEF,
+                    "brief": brief,
                     "away_ms": away // 1_000_000 if away is not None else None,
                     "severity": "warning" if up is None else "info",
                 }
                 o = replace(o, value=Event(None, {**o.value.fields, **told}))
         out.append(o)
     return out[::-1]
+
+
+def _sooner(down: Observation, up: Observation, since: Mapping[int, int]) -> bool:
+    """Whether a return like `up` may stand between the two, among those that it stands for."""
+    lost, back = down.source.line, up.source.line
+    return lost is not None and back is not None and since.get(back, back) < back - 1 and lost < back - 1
 
 
 def _link(reading: Reading, entry: Entry) -> None:

@@ -676,6 +676,23 @@ def test_lines_that_tell_of_nothing(text: str) -> None:
     assert [o for o in parse(lines_of(text), Context("x")) if o.fact in quiet and o.status is Status.OK] == []
 
 
+@pytest.mark.parametrize(
+    ("between", "since", "told"),
+    [
+        (["[40.0] docker0: port 1 entered forwarding state"], {}, (61_000, False)),
+        (["[40.0] docker0: port 1 entered forwarding state"], {4: 1}, (None, None)),  # one may have been folded between
+        ([], {3: 1}, (61_000, False)),  # nothing stands between
+    ],
+)
+def test_a_link_whose_return_may_be_a_folded_one_was_away_for_nobody_knows_how_long(
+    between: list[str], since: dict[int, int], told: tuple[int | None, bool | None]
+) -> None:
+    link = "mlx5_core 0000:5d:00.0 ib6: Link"
+    lines = [f"[2.0] {link} up", f"[9.0] {link} down", *between, f"[70.0] {link} up"]
+    found = of(parse(lines_of("\n".join(lines)), Context(since=since)), "link_carrier")
+    assert [(e.get("away_ms"), e.get("brief")) for _, e in found if e.get("state") == "down"] == [told]
+
+
 def test_every_event_has_a_story() -> None:
     told = {story.fact for story in STORIES} | {
         "xid",
