@@ -43,13 +43,15 @@ class Conflict:
 def sort_key(o: Observation) -> tuple[object, ...]:
     """A total order that does not depend on the order of arrival: only equal observations share a key."""
     return (
-        _CLOCKS[o.clock],
-        o.at if o.at is not None else -1,
-        o.source.call,
-        o.source.line or 0,
+        *_place(o),
         _words(o.value),
         (o.status, o.origin, o.source.probe, o.source.revision, repr(o.window), o.detail, o.excerpt),
     )
+
+
+def _place(o: Observation) -> tuple[int, int, str, int]:
+    """When it was and where it stands, by which most are told apart."""
+    return _CLOCKS[o.clock], o.at if o.at is not None else -1, o.source.call, o.source.line or 0
 
 
 def _words(value: Value) -> str:
@@ -394,6 +396,16 @@ def set_once(observations: Iterable[Observation]) -> dict[tuple[str, Subject], l
 
 
 def _once(group: Iterable[Observation]) -> list[Observation]:
+    places: dict[tuple[int, int, str, int], list[Observation]] = {}
+    for o in group:
+        places.setdefault(_place(o), []).append(o)
+    return [o for place in sorted(places) for o in _apart(places[place])]
+
+
+def _apart(group: Sequence[Observation]) -> Iterable[Observation]:
+    """Those of one place."""
+    if len(group) == 1:
+        return group
     seen: dict[tuple[object, ...], Observation] = {}
     for o in group:
         seen.setdefault(sort_key(o), o)
