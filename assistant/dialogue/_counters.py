@@ -288,6 +288,53 @@ def _at_limit(told: Mapping[str, float], name: str, text: str) -> Text | None:
     )
 
 
+def at_its_limit(turn: Turn, said: Sequence[Observation]) -> Text | None:
+    """Why the clock of a GPU gives way that draws all that it may and is not warm; None for any other."""
+    _, told, name = _own(turn, said)
+    warm = any(v >= WARM for fact, v in told.items() if fact.startswith("gpu.temperature."))
+    return None if warm else _at_limit(told, name, turn.query.text)
+
+
+def clock_free(turn: Turn, said: Sequence[Observation]) -> Text | None:
+    """Of a GPU that draws little at a high clock: nothing holds it down, and it has little to do. None where its clock or power
+    were not told, where it is hot, or where the driver names a reason."""
+    _, told, name = _own(turn, said)
+    text, power, most = turn.query.text, told.get("gpu.power.draw"), _most(told, name)
+    top = max((s.max_clock_mhz or 0.0 for s in candidates(name)), default=0.0) if name else 0.0
+    mhz = told.get("gpu.clock.sm") or told.get("gpu.clock.graphics")
+    high = mhz >= (FREE_CLOCK * top if top else TOP_CLOCK) if mhz is not None else AT_TOP.search(text) is not None
+    held = any(v for fact, v in told.items() if fact.startswith("gpu.clock.event."))
+    warm = any(v >= WARM for fact, v in told.items() if fact.startswith("gpu.temperature."))
+    if not high or power is None or held or warm or any(fact.startswith("gpu.activity.") for fact in told):
+        return None
+    if power > (HALF_POWER / 100 * most if most else LITTLE_WATTS):
+        return None
+    clock = (
+        (f"{mhz:g} MHz is a clock", f"{mhz:g} MHz 是") if mhz is not None else ("its highest is a clock", "最高时钟是")
+    )
+    drawn = f"{power:g} of {most:g} W" if most else f"{power:g} W"
+    busy = told.get("gpu.utilization.core", 0.0) >= BUSY
+    work = (
+        Text("its kernels wait or are tiny, though it shows as busy", "虽显示忙碌，但 kernel 在等待或极小")
+        if busy
+        else Text(
+            "it has little to do: nothing runs, or kernels that wait or are tiny",
+            "工作很少：没有任务，或 kernel 在等待、极小",
+        )
+    )
+    return Text(
+        f"Not throttled: {clock[0]} that nothing holds down, neither heat nor a power limit. {drawn} at such a clock says that {work.en}. Look at the job, not at the cooling: utilization, SM active and what the process waits for (gpudiag profile --pid PID).",
+        f"没有降频：{clock[1]}没有被过热或功率上限压低的时钟。此时钟下功耗 {drawn.replace(' of ', '/')} 说明{work.in_('zh')}。应查看作业而不是散热：利用率、SM active 以及进程在等什么（gpudiag profile --pid PID）。",
+    )
+
+
+# Without a model: MHz that only newer GPUs than A100, V100 and T4 reach (1410, 1530, 1590: data sheets), none of them held down;
+# W that is little on those of 300 W and more. With one: the share of its highest clock. Our own.
+TOP_CLOCK, LITTLE_WATTS, FREE_CLOCK = 1700.0, 200.0, 0.85
+AT_TOP = lazy(
+    r"(?<![a-z])(?:clocks?|freq\w*|mhz|boost\w*)[^.,;]{0,16}(?:at|is|are) (?:its |the |their )?(?:max\w*|full|highest|top|boost|peak)(?![a-z])|(?<![a-z])(?:max\w*|full|highest|top|boost|peak) (?:sm )?(?:clocks?|freq\w*|boost)(?![a-z])|(?:频率|时钟)[^，。；]{0,6}(?:最高|满|拉满|顶)",
+    re.IGNORECASE,
+)
 SLOW_CLOCK = 1200.0  # MHz from which on the scale of SM clocks (readings.yaml) calls one usual under load
 
 

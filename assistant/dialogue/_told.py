@@ -92,7 +92,9 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     rows = rated(d, said)
     worst = rows[0].rating if rows else Rating.OPEN
     if worst is Rating.BAD:
-        return _bad(turn, w, rows)
+        slow = all(r.observation.fact in _CLOCKS for r in rows if r.rating is Rating.BAD)
+        usual = _counters.at_its_limit(turn, said) if slow else None
+        return _bad(turn, w, rows) if usual is None else _meant(turn, d, usual, _counters.parts(w, ()))
     if not lost and (rests := _normal.of_rest(turn, rows)):
         return _meant(turn, d, _normal.of_resting(turn, w, rests), _advised(w))
     if turn.query.intent is Intent.DIAGNOSE and GRAVER.intersection(turn.query.symptoms[:1]):
@@ -132,6 +134,9 @@ def _of_counters(turn: Turn, w: Words, said: Sequence[Observation], lost: Sequen
         return _meant(turn, d, starved, _counters.parts(w, ()))
     if (held := _counters.clock(turn, said)) is not None:
         return _meant(turn, d, held)
+    if _THROTTLED.search(turn.query.text) and (free := _counters.clock_free(turn, said)) is not None:
+        unread = tuple(c for c in turn.query.unread if not _counters.AT_TOP.search(c))
+        return _meant(replace(turn, query=replace(turn.query, unread=unread)), d, free)
     if (drawn := _counters.by_power(turn, said)) is not None:
         return _meant(turn, d, drawn, _counters.parts(w, ()))
     counters = _counters.headline(turn, said)
@@ -150,6 +155,13 @@ def _of_counters(turn: Turn, w: Words, said: Sequence[Observation], lost: Sequen
     if counters is not None and not (counters[2] and lost):
         return _meant(turn, d, counters[0], _counters.parts(w, counters[1]))
     return None
+
+
+_CLOCKS = ("gpu.clock.sm", "gpu.clock.graphics")
+_THROTTLED = lazy(
+    r"(?<![a-z])(?:throttl\w*|held (?:down|back)|slowed|too hot|overheat\w*)(?![a-z])|降频|限频|过热|太热|压频",
+    re.IGNORECASE,
+)
 
 
 def _of_measure(turn: Turn) -> Reply | None:

@@ -37,6 +37,7 @@ _NUMBER = lazy(
 # Numbers that count, name or date something else than what is compared.
 _OTHER_NUMBERS = lazy(
     rf"{things.MODEL.pattern}|(?<![a-z])[0-9]+\s?(?:gpus?|cards?|nodes?|ranks?|hours?|days?|weeks?|months?|h|d)(?![a-z/])|(?<![a-z0-9])[0-9]+\s*x\s*(?=<model>|[a-z])"
+    r"|(?<![a-z])(?:one|two|three|four|five|six|seven|eight|gpus?|cards?|nodes?|ranks?|>)\s+(?:out\s+)?of\s+(?:(?:the|my|our|its|all|these)\s+)*[0-9]{1,2}(?![0-9.])(?!\s*(?:mhz|w|c|gb|%)(?![a-z]))"
     r"|(?<![a-z])(?:micro-?|global )?batch(?: ?sizes?)?\s*(?:of|is|=|:|为|是|大小)?\s*[0-9]+(?![0-9.%])|(?<![a-z0-9.])[0-9]+ (?:per|each|a) (?:gpu|card|rank|node)(?![a-z])"
     r"|(?<![a-z])(?:ranks?|nodes?|gpus?|step|layer|port|cuda|driver|nccl|torch|pytorch|version|fp|bf|v)[ -]?[0-9][0-9.]*(?:\s*(?:-|to)\s*[0-9]+)?(?!\s*(?:w|mhz|gb|c)(?![a-z]))"
     r"|[0-9]+\s*(?:张卡?|块|台|个节点|个卡|卡|小时|天|周|个月|月|号)|(?:其余|其他|剩下|另外)的?\s*[0-9]+(?![0-9.]|\s*(?:[mg]hz|w|瓦|c|°|度|g|%|秒|m?s)(?![a-z]))|(?:other|remaining|rest|all|of my|of the|of our)\s+[0-9]{1,2}(?=[\s,.;]|$)(?!\s*(?:mhz|w|c|gb|%)(?![a-z]))",
@@ -238,10 +239,17 @@ def _pairs(text: str) -> Iterator[tuple[Quantity, _Value, _Value]]:
         mine = [v for v in every if v.start not in used and _is_of(q, v)]
         plain = [v for v in mine if v.own]
         if len(mine) > 2 and 0 < len(plain) <= 2:  # what is left over measures something else
-            mine = sorted([*plain, *[v for v in mine if not v.own]][:2], key=lambda v: v.start)
+            bare = sorted((v for v in mine if not v.own), key=lambda v: _apart(v, plain[0]))
+            mine = sorted([*plain, *bare][:2], key=lambda v: v.start)
         if len(mine) == 2 and (plain or _named(q, text)) and mine[0].number != mine[1].number:
             used |= {v.start for v in mine}
             yield q, mine[0], mine[1]
+
+
+def _apart(bare: _Value, plain: _Value) -> float:
+    """How many times one number is the other: a count of GPUs (8) is far from what they show (1200 MHz)."""
+    low, high = sorted((abs(bare.number), abs(plain.number)))
+    return high / low if low else float("inf")
 
 
 def _named(q: Quantity, text: str) -> bool:

@@ -20,7 +20,7 @@ OTHER = f"{UNKNOWN_PCI}others"
 _I = re.IGNORECASE
 # A100, H100s, 8xH100, MI300X, GB200, 910B, H100 80GB: a number within a name counts nothing.
 MODEL = lazy(
-    r"(?<![a-z0-9-])(?:nvidia\s)?(?:[lt]4)(?![a-z0-9])|(?:昇腾|(?<![a-z])ascend)\s?[0-9]{3}[a-z]?[0-9]?(?![a-z0-9])|(?<![a-z0-9.])(?:910[a-d]|310p)[0-9]?(?![a-z0-9])|(?:(?<![a-z0-9])|(?<=[0-9]x))(?!p(?:50|75|9[059]|99[0-9])(?![0-9a-z]))(?:rtx|gtx|tesla|quadro)?\s?(?:[abghlvtp]|gb|gh|mi|rtx\s?|gtx\s?|rx\s?(?=[0-9]{4}))[0-9]{2,4}[a-z]{0,3}(?:[ -](?:40|80|96|141|192)\s?gi?b)?(?![a-z0-9])|(?<![a-z0-9.])[0-9]{1,3}\s?x(?=\s+(?!slow|fast|more|less|long|short|high|low|big|small|worse|better|the|as|its)[a-z])"
+    r"(?<![a-z0-9-])(?:nvidia\s)?(?:[lt]4)(?![a-z0-9])|(?<![a-z0-9-])nvidia\sa2(?![a-z0-9])|(?:昇腾|(?<![a-z])ascend)\s?[0-9]{3}[a-z]?[0-9]?(?![a-z0-9])|(?<![a-z0-9.])(?:910[a-d]|310p)[0-9]?(?![a-z0-9])|(?:(?<![a-z0-9])|(?<=[0-9]x))(?!p(?:50|75|9[059]|99[0-9])(?![0-9a-z]))(?:rtx|gtx|tesla|quadro)?\s?(?:[abghlvtp]|gb|gh|mi|rtx\s?|gtx\s?|rx\s?(?=[0-9]{4}))[0-9]{2,4}[a-z]{0,3}(?:[ -](?:40|80|96|141|192)\s?gi?b)?(?![a-z0-9])|(?<![a-z0-9.])[0-9]{1,3}\s?x(?=\s+(?!slow|fast|more|less|long|short|high|low|big|small|worse|better|the|as|its)[a-z])"
     # a 4090 | 3090 空闲: cards that go by their number alone
     r"|(?:^\s*|(?<=[,;，；。]\s)|(?<=[，；。的张块])|(?<=(?<![a-z])a\s)|(?<=(?<![a-z])(?:an|my|on|of)\s)|(?<=(?<![a-z])(?:the|our)\s))(?:2080|3080|3090|4080|4090|5080|5090)(?:\s?(?:ti|super|d))?(?![a-z0-9.]|\s*(?:%|w|mhz|mi?b|gi?b|c|rpm|ms|s|errors?|times)(?![a-z]))",
     _I,

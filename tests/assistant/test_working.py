@@ -357,6 +357,13 @@ ASKED = (
 
 # What stated counters mean by the kind of work, the model and the phase: words of the first line, that answer what was asked.
 MEANT = {
+    "T4 stuck at 585 MHz and 70 W": "Usual at full load",
+    "L4 功耗 72W 频率只有 600MHz 是不是坏了": "满载时属常见",
+    "A10 at 150 W and 600 MHz, 88 C, is it throttled?": "Not in order",
+    "clocks are 1980 MHz but power is only 120 W, is the gpu throttled?": "Not throttled",
+    "clock is at max but power is only 120 W, throttled?": "Not throttled",
+    "H100 频率1980MHz，功耗只有120W，是不是降频了？": "没有降频",
+    "H100 at 1980 MHz and 120 W and 90 C, is it throttled?": "90 °C",
     "tensor active 9 % on an H200 while we pretrain, is that fine?": "Tensor active of 9 %: poor for training",
     "SM active 22 % while decoding with sglang, ok?": "SM active of 22 %: it depends for decoding",
     "dram active 11 % in decode, normal?": "poor for decoding",

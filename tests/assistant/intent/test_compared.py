@@ -16,6 +16,8 @@ from tests.cases import each
     ("text", "quantity", "value", "other", "kind", "of"),
     [
         ("gpu 6 sits at 1200 MHz while the rest are at 1755, all at 100% util", "clock", 1200, 1755, "peers", "6"),
+        ("one GPU out of 8 runs at 1200 MHz while the others are at 1900", "clock", 1200, 1900, "peers", ""),
+        ("gpu 3 draws 300 W, the rest of the 8 draw 690", "power-draw", 300, 690, "peers", "3"),
         ("3号卡只有1200MHz，其他卡都是1755MHz", "clock", 1200, 1755, "peers", "3"),
         ("everyone else runs at x16 but gpu 2 at x8", "pcie-width", 8, 16, "peers", "2"),
         ("rank 13 takes 940 ms per step, others 610", "rank-step", 0.94, 0.61, "peers", "13"),
