@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from assistant.render.labels import gpu_numbers, headline
+from knowledge.derive.working import HOLDS_MIB
 from knowledge.facts import vocabulary
 from knowledge.language import Text
 from knowledge.observation import Scope, Status, Subject, Value
@@ -22,6 +23,7 @@ _NAMES = facts_named(FIGURES.en)
 HELD = ("held_idle", "allocated_idle")
 TOLD = ("tensor_bound", "memory_bound", "part_time", "fp64_bound", "fp32_work", "unseen", *HELD)
 _IDLE = ("idle", *HELD)  # of MIG instances, which are parts of a GPU that was divided for somebody
+MOST = 60.0  # percent of the others, as in gpu-idle-while-peers-work
 _OWNERS = 3  # of which the first line has room
 
 
@@ -38,6 +40,7 @@ def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:
             said.append(_unused(facts, idle))
         if unread := [gpu for gpu in facts.subjects(Scope.GPU) if _read(facts, "gpu.work.unread", gpu)]:
             said.append(_blind(facts, unread))
+        said += _held(facts)
     return Text(" ".join(t.en for t in said), "".join(t.in_("zh") for t in said)) if said else None
 
 
@@ -54,10 +57,15 @@ def _do(facts: FactBase, kind: str, gpus: Sequence[Subject]) -> Text:
     """What some GPUs do, with their figures; who has them, where they do nothing."""
     figures, words = ranges(FIGURES, [_known(facts, gpu) for gpu in gpus]), vocabulary()["gpu.work.class"].labels[kind]
     whose = _whose(facts, "gpu.work.owner", gpus) if kind in HELD else ""
-    return _sentence(
-        facts, gpus,
-        Text(f"{figures.en}: {words.en}{f': {whose}' if whose else ''}", f"{figures.in_('zh')}：{words.in_('zh')}{f'：{whose}' if whose else ''}"),
-    )  # fmt: skip
+    beside = kind in HELD and all(_beside_work(facts, gpu) for gpu in gpus)
+    en = f"{words.en}{', beside GPUs that work and hold as much' if beside else ''}{f': {whose}' if whose else ''}"
+    zh = f"{words.in_('zh')}{'，而旁边占用相近的 GPU 在工作' if beside else ''}{f'：{whose}' if whose else ''}"
+    return _sentence(facts, gpus, Text(f"{figures.en}: {en}", f"{figures.in_('zh')}：{zh}"))
+
+
+def _beside_work(facts: FactBase, gpu: Subject) -> bool:
+    share = _read(facts, "gpu.work.peers.at_work", gpu)
+    return isinstance(share, int | float) and share >= MOST
 
 
 def _shared(facts: FactBase, gpu: Subject) -> Text:
@@ -82,7 +90,35 @@ def _unused(facts: FactBase, idle: dict[str, list[Subject]]) -> Text:
 
 
 def _blind(facts: FactBase, gpus: Sequence[Subject]) -> Text:
-    return _sentence(facts, gpus, Text("profiling counters could not be read", "未能读取 profiling 计数器"))
+    figures = ranges(FIGURES, [_known(facts, gpu) for gpu in gpus])
+    en, zh = (f"{figures.en}: " if figures.en else "", f"{figures.in_('zh')}：" if figures.en else "")
+    return _sentence(facts, gpus, Text(f"{en}profiling counters could not be read", f"{zh}未能读取 profiling 计数器"))
+
+
+def _held(facts: FactBase) -> list[Text]:
+    """``GPU 0: 69.1 GiB of memory held by ipykernel (pid 9812); how busy it is was not told.`` Of GPUs of which nobody told that."""
+    silent = [
+        gpu
+        for gpu in facts.subjects(Scope.GPU)
+        if _read(facts, "gpu.utilization.core", gpu) is None and _read(facts, "gpu.work.class", gpu) is None
+    ]
+    by_user: dict[Subject, list[Subject]] = defaultdict(list)
+    for gpu in silent:
+        for user in facts.related(gpu, Scope.PROCESS):
+            by_user[user].append(gpu)
+    said = []
+    for user, gpus in by_user.items():
+        held = _read(facts, "process.gpu_memory", user)
+        busy = _read(facts, "process.gpu_utilization", user)
+        if busy is not None or not isinstance(held, int | float) or held < HOLDS_MIB:
+            continue
+        name = _read(facts, "process.name", user) or _read(facts, "process.comm", user)
+        whose = f"{str(name).rsplit('/', 1)[-1]} (pid {user.id})" if name else f"pid {user.id}"
+        size, several = f"{held / 1024:.3g} GiB", len(gpus) > 1
+        en = f"{size} of memory held by {whose}{' in all' if several else ''}; how busy it is was not told"
+        zh = f"{whose} {'共' if several else ''}占用 {size} 显存；未给出忙碌程度"
+        said.append(_sentence(facts, gpus, Text(en, zh)))
+    return said[:_OWNERS]
 
 
 def _whose(facts: FactBase, fact: str, subjects: Sequence[Subject]) -> str:

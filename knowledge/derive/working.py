@@ -168,7 +168,9 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     # Of what no class fits the figures are told too where its peers do more or less: who they are about, and over how long.
     compared = {o.subject for o in beside}
     unclassed = {
-        g: w for g, w in gpus.items() if g not in works and (g in compared or w.programs > 1) and not w.divided
+        g: w
+        for g, w in gpus.items()
+        if g not in works and (g in compared or w.programs > 1 or g in seen.unread) and not w.divided
     }
     alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))
     return [*observations, *alone, *beside, *_silent(seen.parts, read), *_unread(seen.unread, gpus)]
@@ -377,6 +379,11 @@ def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
         if len(others) >= PEERS and work.jobs in (others[0].jobs, frozenset()) and len({w.jobs for w in others}) == 1:
             idle = sum(w.kind == "busy_idle" for w in others)
             yield work.told("gpu.work.peers.idle", gpu, 100 * idle / len(others), f"{idle} of {len(others)} others")
+            if (held := work.mean("held") or 0.0) >= HOLDS_MIB:  # ranks of one job hold about as much
+                same = [w for w in others if w.busy >= BUSY and abs((w.mean("held") or 0.0) - held) <= ALIKE * held]
+                alike = sum(w.kind != "busy_idle" for w in same)
+                shown = f"{alike} of {len(others)} others work and hold as much"
+                yield work.told("gpu.work.peers.at_work", gpu, 100 * alike / len(others), shown)
 
 
 class _Compared(NamedTuple):

@@ -1,4 +1,4 @@
-"""``amd-smi``, ``amd-smi list|static|metric``, with ``--json`` or without, and ``amd-smi monitor``: AMD's GPUs as AMD's own tool sees them.
+"""``amd-smi``, ``amd-smi list|static|metric``, with ``--json``, ``--csv`` or neither, and ``amd-smi monitor``: AMD's GPUs as AMD's own tool sees them.
 
 Source of the fields: the CLI of ROCm/amdsmi (amdsmi_cli, ROCm 6.0 to 7.2) and its documentation at
 rocm.docs.amd.com/projects/amdsmi. Up to ROCm 6 the output is a list of GPUs, from ROCm 7 an object with ``gpu_data``;
@@ -36,7 +36,7 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "amd-smi", 5, "amd"
+NAME, REVISION, VENDOR = "amd-smi", 6, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.name",
     "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
@@ -107,6 +107,22 @@ _COLUMNS = {
     "VRAM_USED": ("mem_usage", "used_vram"),
     "VRAM_TOTAL": ("mem_usage", "total_vram"),
 }
+# gpu,gfx_activity,umc_activity,mm_activity,socket_power,...      --csv: the keys of the JSON, its sections left out, values without units
+_CSV = re.compile(r"gpu(?:,[a-z0-9_ ]{1,48}){1,200}")
+_CSV_COLUMNS = {
+    **{key: (section, key) for section, key, *_ in _METRICS if section not in ("limit", "temperature")},
+    "edge": ("temperature", "edge"), "edge_temperature": ("temperature", "edge"),
+    "hotspot": ("temperature", "hotspot"), "hotspot_temperature": ("temperature", "hotspot"),
+    "memory_temperature": ("temperature", "mem"),
+    "power_usage": ("power", "socket_power"), "power": ("power", "socket_power"),
+    "gfx": ("usage", "gfx_activity"), "gfx_util": ("usage", "gfx_activity"),
+    "mem_util": ("usage", "umc_activity"), "vram_used": ("mem_usage", "used_vram"), "vram_total": ("mem_usage", "total_vram"),
+    "gfx_clk": ("clock", "gfx_0"), "gfx_clock": ("clock", "gfx_0"), "gfx_0_clk": ("clock", "gfx_0"), "clk": ("clock", "gfx_0"),
+    "total_correctable_count": ("ecc", "total_correctable_count"), "single_bit_ecc": ("ecc", "total_correctable_count"),
+    "total_uncorrectable_count": ("ecc", "total_uncorrectable_count"), "double_bit_ecc": ("ecc", "total_uncorrectable_count"),
+    "pcie_replay": ("pcie", "replay_count"), "market_name": ("asic", "market_name"), "bdf": ("bus", "bdf"), "gpu_bdf": ("bus", "bdf"),
+}  # fmt: skip
+_OF_A_GPU = frozenset(_CSV_COLUMNS) - {"power", "clk", "bdf", "gfx", "edge"}  # words of which any table may have one
 # 171.4/192.0 GB      under VRAM_USAGE
 _HELD = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)/(\d{1,5}(?:\.\d{1,3})?) ([KMGT]i?B)")
 # GPU: 0                             HOTSPOT: 41 °C
@@ -123,6 +139,8 @@ def sniff(head: str) -> int:
         return 95
     if heading := next((line.text for line in lines_of(head)[:20] if _MONITOR.fullmatch(line.text[:600])), ""):
         return 95 if any(name in _COLUMNS for name in heading.split()) else 0
+    if _headed(head):
+        return 95
     if opens(head) in ("[", "{") and '"gpu":' in head:
         signs = ('"gfx_activity"', '"total_uncorrectable_count"', '"market_name"', '"kfd_id"', '"socket_power"', '"total_vram"',
                  '"ppt_violation_status"')  # fmt: skip
@@ -135,7 +153,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one document."""
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
     rounds = _monitored(text)
-    document = load(text) or [*_indented(text), *rounds, *_amd_box.records(text)]
+    document = load(text) or [*_indented(text), *rounds, *_separated(text), *_amd_box.records(text)]
     records = tables(table(document).get("gpu_data", document))
     records = [r for r in records if isinstance(r.get("gpu"), int) and not isinstance(r["gpu"], bool)]
     if not records:
@@ -210,6 +228,39 @@ def _monitored(text: str) -> list[Mapping[str, Any]]:
             record["mem_usage"] = {"used_vram": f"{held[1]} {held[3]}", "total_vram": f"{held[2]} {held[3]}"}
         records[record["gpu"]] = record
     return list(records.values())
+
+
+def _headed(head: str) -> list[str]:
+    """The columns of ``--csv``, by the first line that is a heading of it; none where none is."""
+    lines = (line.text.strip().lower() for line in lines_of(head)[:20])
+    heading = next((line for line in lines if _CSV.fullmatch(line[:4000])), "")
+    return heading.split(",") if _OF_A_GPU.intersection(heading.split(",")) else []
+
+
+def _separated(text: str) -> list[Mapping[str, Any]]:
+    """The records of ``--csv``; of several rounds of ``monitor`` the last."""
+    columns = _headed(text[:20_000])
+    records: dict[int, Mapping[str, Any]] = {}
+    for line in lines_of(text) if columns else ():
+        row = dict(zip(columns, (cell.strip() for cell in line.text[:4000].split(",")), strict=False))
+        if len(row) < len(columns) or not re.fullmatch(r"[0-9]{1,4}", row["gpu"]):
+            continue
+        record: dict[str, Any] = {"gpu": int(row["gpu"])}
+        for name, (section, key) in _CSV_COLUMNS.items():
+            if name in row:
+                record.setdefault(section, {}).setdefault(key, _valued(section, row[name]))
+        if "gfx" in row and "mem" in row:  # in `monitor` a share, in `metric` a temperature
+            record.setdefault("usage", {}).setdefault("umc_activity", row["mem"])
+        elif "mem" in row:
+            record.setdefault("temperature", {}).setdefault("mem", row["mem"])
+        records[record["gpu"]] = record
+    return list(records.values())
+
+
+def _valued(section: str, cell: str) -> object:
+    if section == "clock":
+        return {"clk": cell}
+    return f"{cell} MB" if section == "mem_usage" and re.fullmatch(r"[0-9.]{1,12}", cell) else cell
 
 
 def _gpu(emit: VendorEmitter, record: Mapping[str, Any]) -> None:

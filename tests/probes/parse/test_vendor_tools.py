@@ -363,3 +363,26 @@ def test_a_limit_of_zero_is_none() -> None:
 
 def test_another_document_with_a_gpu_and_a_hotspot_is_not_taken() -> None:
     assert amd_smi.FORMAT.sniff('{"gpu": 0, "hotspot": "wifi"}') == 0
+
+
+# What amd-smi metric -u -p --csv and amd-smi monitor --csv print: keys without sections, numbers without units.
+METRIC_CSV = (
+    "gpu,gfx_activity,umc_activity,mm_activity,socket_power,gfx_voltage,power_management\n0,100,2,N/A,215,N/A,ENABLED\n"
+)
+MONITOR_CSV = (
+    "gpu,xcp,power_usage,hotspot_temperature,memory_temperature,gfx_clk,gfx,mem,encoder,decoder,vram_used,vram_total\n"
+    "0,0,215,44,37,2100,100,2,N/A,0,171000,196592\n0,0,741,71,58,2050,100,48,N/A,0,171000,196592\n"
+)
+
+
+def test_comma_separated_values_are_those_of_the_document() -> None:
+    usage, power = "gpu.utilization.core", "gpu.power.draw"
+    metric = {o.fact: o.value for o in amd_smi.parse(METRIC_CSV, CONTEXT)}
+    assert (metric[usage], metric["gpu.utilization.memory"], metric[power]) == (100, 2, 215)
+    monitor = {o.fact: o.value for o in amd_smi.parse(MONITOR_CSV, CONTEXT)}
+    assert (monitor[usage], monitor["gpu.utilization.memory"], monitor[power]) == (100, 48, 741)
+    assert (monitor["gpu.memory.used"], monitor["gpu.clock.graphics"]) == (171000, 2050)
+    assert "gpu.temperature.memory" in monitor
+    others = ("gpu,power,clk\n0,215,2100\n", "gpu,name,temp\n0,a,1\n", "index, name\n0, NVIDIA L4\n", "gpu,gfx\n0,1\n")
+    assert [amd_smi.FORMAT.sniff(text) for text in (METRIC_CSV, MONITOR_CSV, *others)] == [95, 95, 0, 0, 0, 0]
+    assert amd_smi.parse(METRIC_CSV[:-20], CONTEXT)[0].status is not Status.OK, "a row that is cut tells nothing"
