@@ -23,9 +23,11 @@ from knowledge.errors import InputError
 from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
 from knowledge.record import dataclass
+from knowledge.text import excerpt
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
-from probes.base import Context, DocumentFormat, Format
+from probes.base import Context, DocumentFormat, Format, LogFormat
+from probes.labels import Part, apart
 from probes.scan import Note, Scanned, ScanResult, scan
 from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, Whole, closed, says_cut, whole
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 EMPTY = Text("is empty", "为空文件")
+PEEK = 8_192  # characters behind labels: a log is not looked through twice for documents
 HEAD = 65_536  # bytes that a format is recognised by (probes.base.DocumentFormat.sniff)
 DOCUMENT_CAP = 256 << 20  # bytes of a document: the largest bug reports are a tenth of it
 AT_ONCE = 64 << 20  # bytes: a log of so many is worth a process of its own, where there are several and a core is free
@@ -338,7 +341,18 @@ def _kind_of(path: str) -> Format | None:
 
 
 def _sniff(head: str) -> Format | None:
-    return _recognised(head)[0]
+    found = _recognised(head)[0]
+    return _labelled(head, found) or found
+
+
+def _labelled(head: str, found: Format | None) -> DocumentFormat | None:
+    """The document that stands behind the labels of an input's lines; None where the input, with them, is surer to be one."""
+    sure = found.sniff(head) if isinstance(found, DocumentFormat) else 0
+    for part in apart(bare(head, commands=False).text)[0]:
+        kind = _recognised(part.text[:PEEK])[0]
+        if isinstance(kind, DocumentFormat) and kind.files is None and kind.sniff(bare(part.text).text) >= sure:
+            return kind
+    return None
 
 
 def _recognised(head: str) -> tuple[Format | None, bool]:
@@ -399,11 +413,18 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
             g.lost(name, strange)
         return
     found, commands = _recognised(_text(head))
+    if _labelled(_text(head), found) is not None:
+        text = _all(name, head, reader, g, size)
+        if isinstance(found, LogFormat) and _read_as_log(name, text, g):
+            return
+        _read_parts(name, text, g, reader.problem is None)
+        return
     if isinstance(found, DocumentFormat) and found.files is not None and again is not None:
         g.whole.setdefault(found, []).append(again)
         return
     if isinstance(found, DocumentFormat):
-        _read_document(found, name, head, reader, g, size, commands)
+        text = _all(name, head, reader, g, size)
+        _read_document(found, name, text, g, commands, reader.problem is None)
         return
     source = again if again is not None else _joined(head, reader, name)
     result = scan([source], formats.log_formats(), g.context, g.progress)
@@ -433,9 +454,8 @@ def _unknown(name: str, text: str, notes: Sequence[Note], g: _Gathering) -> None
     )
 
 
-def _read_document(
-    found: DocumentFormat, name: str, head: bytes, reader: Reader, g: _Gathering, size: int | None, commands: bool
-) -> None:
+def _all(name: str, head: bytes, reader: Reader, g: _Gathering, size: int | None) -> str:
+    """The text of a document, up to the cap."""
     data = bytearray(head)
     while len(data) <= DOCUMENT_CAP and (part := reader.read(1 << 20)):
         data += part
@@ -445,24 +465,85 @@ def _read_document(
         mib = DOCUMENT_CAP >> 20
         g.lost(name, Text(f"is longer than {mib} MiB: the rest was not read", f"超过 {mib} MiB：其余部分未读取"))
         del data[DOCUMENT_CAP:]
-    text = _text(bytes(data))
     if reader.problem is not None:
         g.lost(name, reader.problem)
+    return _text(bytes(data))
+
+
+def _read_document(
+    found: DocumentFormat, name: str, text: str, g: _Gathering, commands: bool, unbroken: bool, part: Part | None = None
+) -> None:
+    """Read one document; `part` is what its lines were labelled with, `unbroken` whether its file could be read to its end."""
     plain = bare(text, commands)
     if plain.found:
         text = plain.text
         g.notes.append(Note(name, plain.words))
-    told = found.parse(text, g.context(name))
+    context = Context(name, (part.host if part else "") or g.host)
+    told = found.parse(text, context)
     state, why = whole(bare(text).text)
     if state is Whole.BROKEN and not any(o.status is Status.OK for o in told) and (rest := closed(bare(text).text)):
-        told = [*told, *found.parse(rest, g.context(name))]  # what was still whole says what it says
+        told = [*told, *found.parse(rest, context)]  # what was still whole says what it says
     missed = next((o.detail for o in told if o.status is Status.FAILED and says_cut(o.detail)), "")
-    if reader.problem is None and (state is Whole.BROKEN or missed):
-        g.lost(name, why or Text(f"is not whole: {missed}", f"不完整：{missed}"))
-    g.observations += told
+    if unbroken and (state is Whole.BROKEN or missed):
+        g.lost(name, _of_part(part, why or Text(f"is not whole: {missed}", f"不完整：{missed}")))
+    g.observations += [_placed(o, part.numbers) for o in told] if part else told
     if state is Whole.UNTOLD:
-        g.observations.append(Observation(END_KNOWN, node(g.host), False, source=Source(found.name, name)))
+        g.observations.append(Observation(END_KNOWN, node(context.host), False, source=Source(found.name, name)))
     g.kinds.append((name, (found.name,)))
+
+
+def _read_as_log(name: str, text: str, g: _Gathering) -> bool:
+    """Read a text as a log, unless no line of it tells anything."""
+    result = scan([_named(text.encode(), name)], formats.log_formats(), g.context)
+    if any(o.status is Status.OK for o in result.observations):
+        _take(result.observations, result.notes, result.inputs, g)
+        return True
+    return False
+
+
+def _read_parts(name: str, text: str, g: _Gathering, unbroken: bool) -> None:
+    """Read what stands behind the labels of a text's lines: of each machine, task or pod a document of its own."""
+    plain = bare(text, commands=False)
+    parts, left = apart(plain.text)
+    _note_parts(name, parts, len(left), g)
+    for part in parts:
+        found, commands = _recognised(part.text[:HEAD])
+        if isinstance(found, DocumentFormat) and found.files is None:
+            _read_document(found, name, part.text, g, commands, unbroken, part)
+            continue
+        said = excerpt(next((line for line in part.text.splitlines() if line.strip()), ""), 160)
+        g.lost(name, _of_part(part, Text(f"content not recognised: {said}", f"无法识别内容：{said}")))
+        at = Source("", name, part.numbers[0] if part.numbers else None)
+        g.observations.append(Observation(LAYOUT_KNOWN, node(part.host or g.host), False, source=at))
+
+
+def _note_parts(name: str, parts: Sequence[Part], left: int, g: _Gathering) -> None:
+    names = [part.label for part in parts if part.label]
+    of, more = ", ".join(names[:3]), f" (+{len(names) - 3})" if len(names) > 3 else ""
+    en, zh = (
+        (f"label of its machine, task or pod: {of}{more}", f"标签（主机、任务或 Pod）：{of}{more}")
+        if names
+        else ("time", "时间")
+    )
+    g.notes.append(_note(name, f"each line was read without its {en}", f"已去掉每行前的{zh}"))
+    if left:
+        g.notes.append(
+            _note(name, f"{left} lines have no such label and were not read", f"有 {left} 行没有标签，未读取")
+        )
+
+
+def _of_part(part: Part | None, why: Text) -> Text:
+    return Text(f"{part.label}: {why.en}", f"{part.label}：{why.zh}") if part is not None and part.label else why
+
+
+def _placed(o: Observation, numbers: Sequence[int]) -> Observation:
+    """What was seen in a part, at its line of the whole text."""
+    line = o.source.line
+    return (
+        o
+        if line is None or not 0 < line <= len(numbers)
+        else replace(o, source=replace(o.source, line=numbers[line - 1]))
+    )
 
 
 def _read_together(g: _Gathering) -> None:

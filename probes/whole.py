@@ -30,6 +30,9 @@ _JSON = lazy(r"[\[{]\s*(?:[\[\]{}\"\d-]|true\b|false\b|null\b|\Z)")
 _XML = lazy(r"\s*(?:<\?xml|<!DOCTYPE|<[A-Za-z_][\w.-]*[\s>])")
 _FRAME = lazy(r"[ \t]*[+|╒╞╘├└│┌╭╰]")  # a line of a table that is drawn
 _CLOSED = lazy(r"[ \t]*(?:[+╘└╰][-=+═─┴╧┘╛╯ ]*[+╛┘╯]|\+[-=+]{3,})[ \t]*$")
+# The table of plain nvidia-smi: since driver 325 a list of processes follows, also where none runs.
+_TABLE = lazy(r"\| NVIDIA-SMI\s{1,20}\S{1,30}\s{1,60}(?:KMD |Driver )Version:")
+_HOLDERS = lazy(r"\| (?:Compute )?[Pp]rocesses:")
 _ATTACHED = lazy(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")
 _KEY = lazy(r"[ \t]{1,40}[^:]{1,120}:[ \t]*$")  # of a report a line whose value is missing
 # The keys of one GPU down to its processes, of which each has its own; with how far they are set in.
@@ -54,6 +57,12 @@ def whole(text: str) -> tuple[Whole, Text]:
     last = text.rstrip().rpartition("\n")[2]
     if _FRAME.match(last) and not _CLOSED.match(last):
         return Whole.BROKEN, Text("is cut off: its table does not end", "不完整：表格没有结尾")
+    if tables := [m.end() for m in _TABLE.finditer(text)]:
+        if not _HOLDERS.search(text, tables[-1]):
+            return Whole.BROKEN, Text(
+                "is cut off: the list of processes below its table is missing", "不完整：缺少表格下方的进程列表"
+            )
+        return Whole.PROVEN, NO_TEXT
     if text.rstrip().endswith("# EOF") or _every_section(text):  # OpenMetrics
         return Whole.PROVEN, NO_TEXT
     return Whole.UNTOLD, NO_TEXT
@@ -124,7 +133,8 @@ def _report(text: str) -> Text | None:
     if attached is None:
         return Text("is cut off: it does not say how many GPUs there are", "不完整：没有说明有多少个 GPU")
     wanted, seen = int(attached[1]), len(_GPU.findall(text))
-    if seen < wanted:
+    of_one = seen == 1 and _LAST.search(text[-512:])  # nvidia-smi -q -i N: it announces all GPUs and shows that one
+    if seen < wanted and not of_one:
         return Text(
             f"is cut off: it announces {wanted} GPUs and shows {seen}",
             f"不完整：声明有 {wanted} 个 GPU，只列出 {seen} 个",

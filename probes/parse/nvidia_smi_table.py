@@ -17,7 +17,7 @@ from probes.parse._smi_emit import Emitter, cleaned, local_time, mig_id
 from probes.parse._smi_fields import celsius, compute_mode, count, mebibytes, percent, watts
 from probes.parse._smi_values import LOST, Reading, absent, boolean, not_understood, pstate, text_value
 
-NAME, REVISION = "nvidia-smi", 3
+NAME, REVISION = "nvidia-smi", 4
 
 # | NVIDIA-SMI 590.48.01              Driver Version: 590.48.01      CUDA Version: 13.1     |
 # | NVIDIA-SMI 384.59                 Driver Version: 384.59                    |
@@ -77,8 +77,8 @@ def read(emit: Emitter, lines: Sequence[Line]) -> None:
     for block in _blocks(lines, head.number):
         if block and _ROW1.fullmatch(_cells(block[0].text)[0]):
             _gpu(emit, block, known)
-    if known:
-        emit.add("node.gpu.listed", emit.node, len(known), head.number, f"{len(known)} GPUs in the table")
+    listed = len(known) or Reading(None, Status.FAILED, "the table ends early: no row of a GPU could be read in it")
+    emit.add("node.gpu.listed", emit.node, listed, head.number, f"{len(known)} GPUs in the table")
     _mig(emit, lines, known)
     _processes(emit, lines, known)
 

@@ -37,6 +37,12 @@ WRAPS: dict[str, Wrap] = {
     "fence": lambda t: f"```text\n{t}\n```\n",
     "numbers": lambda t: _lines(t, lambda i, line: f"{i:6}\t{line}"),
     "pager": lambda t: f"{t}\n(END)\n",
+    "clock": lambda t: _lines(t, lambda i, line: f"2026-03-0{1 + i % 9}T10:00:00.{i:06}Z {line}"),
+    "task": lambda t: _lines(t, lambda _, line: f"3: {line}".rstrip()),
+    "pod": lambda t: _lines(t, lambda _, line: f"[pod/smi-x8k2/main] {line}"),
+    "pod and clock": lambda t: _lines(t, lambda i, line: f"[pod/smi-x8k2/main] 2026-03-01T10:00:00.{i:06}Z {line}"),
+    "compose": lambda t: _lines(t, lambda _, line: f"smi-1  | {line}"),
+    "mpirun": lambda t: _lines(t, lambda _, line: f"[1,3]<stdout>:{line}"),
     "colours": lambda t: _lines(t, lambda i, line: f"\x1b[1m{line}\x1b[0m" if i % 3 == 0 else line),
 }
 
@@ -61,6 +67,79 @@ def test_what_stands_around_a_document_changes_nothing(path: Path, tmp_path_fact
     plain = told(folder, path.name, text)
     for name, wrap in WRAPS.items():
         assert told(folder, path.name, wrap(text)) == plain, name
+
+
+SMI = """Sat Nov 28 09:00:00 2026
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 550.90.07              Driver Version: 550.90.07      CUDA Version: 12.4     |
+|=========================================+========================+======================|
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    {} |
+| N/A   31C    P0              74W / 700W |       1MiB /  81559MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+{}"""
+HOLDERS = """+-----------------------------------------------------------------------------------------+
+| Processes:                                                                              |
+|  No running processes found                                                             |
++-----------------------------------------------------------------------------------------+
+"""
+SSH = "ssh: connect to host gpu05 port 22: No route to host"
+
+
+@each(
+    ("label", "hosts"),
+    [
+        ("{}: ", ["gpu02", "gpu03"]),  # pdsh, clush
+        ("[{}] out: ", ["gpu02.cluster.local", "10.0.0.3x"]),  # fabric
+        ("{}\t", ["gpu02", "gpu03"]),  # parallel --tag
+        ("[pod/{}/main] ", ["smi-a", "smi-b"]),
+    ],
+)  # fmt: skip
+def test_gathered_outputs_are_documents_of_their_machines(label: str, hosts: list[str], tmp_path: Path) -> None:
+    good, bad = (SMI.format(n, HOLDERS).splitlines() for n in (0, 3))
+    mixed = [
+        label.format(h) + line for pair in zip(good, bad, strict=True) for h, line in zip(hosts, pair, strict=True)
+    ]
+    path = tmp_path / "gathered.txt"
+    path.write_text("\n".join([*mixed, label.format("gpu05") + SSH]))
+    reading = read([], [str(path)])
+    ecc = {
+        o.subject.host: (o.value, o.source.line)
+        for o in reading.observations
+        if o.fact == "gpu.ecc.volatile.uncorrected.total"
+    }
+    assert ecc == {hosts[0]: (0, 9), hosts[1]: (3, 10)}, "each on its machine, at its line of the file"
+    assert [n.text.en for n in reading.notes if n.problem] == [f"gpu05: content not recognised: {SSH}"]
+
+
+@each(
+    "text",
+    [
+        "mc0: csrow0: 1 Uncorrected Errors\nmc0: csrow0: 2 Corrected Errors\nmc0: csrow1: 0 Corrected Errors\n",
+        "eth0: link up\neth0: 100 Gb/s\neth0: MTU 9000\n", "INFO: step 1\nINFO: step 2\nINFO: step 3\n",
+        "State: Active\nRate: 400\nState: Down\nRate: 400\n", "10:00:01 CPU all 3\n10:00:02 CPU all 4\n10:00:03 CPU all 5\n",
+    ],
+)  # fmt: skip
+def test_the_words_of_a_report_are_no_labels(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    path.write_text(text)
+    reading = read([], [str(path)])
+    assert not any("label" in n.text.en for n in reading.notes)
+    assert {o.subject.host for o in reading.observations} <= {""}
+
+
+@each(
+    ("text", "whole"),
+    [
+        (SMI.format(0, HOLDERS), True), (SMI.format(0, ""), False), (SMI.format(0, HOLDERS[:180]), False),
+        ("\n".join([*SMI.format(0, "").splitlines()[:4], "+---+", *HOLDERS.splitlines()]), False),  # no row of a GPU
+    ],
+    ids=["whole", "no list of processes", "cut in it", "no row"],
+)  # fmt: skip
+def test_a_table_that_misses_a_part_is_not_whole(text: str, whole: bool, tmp_path: Path) -> None:
+    path = tmp_path / "smi.txt"
+    path.write_text(text)
+    assert bool(read([], [str(path)]).cut) is not whole
 
 
 @each(

@@ -69,6 +69,10 @@ def test_a_report_that_stops_is_cut(gpudiag: Gpudiag, tmp_path: Path) -> None:
     assert any("cut off" in note for note in json.loads(answer.out)["notes"])
     whole = gpudiag("check", write(tmp_path, "whole.txt", report), "--format", "json")
     assert not any("cut off" in note for note in json.loads(whole.out)["notes"])
+    first, end = report.index("\nGPU 0"), report.index("\nGPU 0", report.index("\nGPU 0") + 1)
+    for text, fits in ((report[:end], True), (report[: (first + end) // 2], False)):  # nvidia-smi -q -i 0
+        alone = gpudiag("check", write(tmp_path, "one.txt", text), "--format", "json")
+        assert any("cut off" in note for note in json.loads(alone.out)["notes"]) is not fits
 
 
 @pytest.mark.parametrize("option", ["--log", "--input"])
