@@ -10,7 +10,7 @@ from probes.parse._kernel_common import PCI, Reading, body, from_kernel, rx
 from probes.parse._kernel_shape import Entry
 
 TRIGGERS = (
-    r"giving up", r"gpu-reset", r"nvidia-smi .{0,80}-r", r"reset GPU", r"successfully reset", r"could not be reset", r"couldn't run", r"GPU 0000[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]: [A-Z]",
+    r"giving up", r"gpu-reset", r"nvidia-smi .{0,80}-r", r"reset GPU", r"successfully reset", r"could not be reset", r"[Uu]nable to reset", r"couldn't run", r"GPU 0000[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]: [A-Z]",
     r"\d: (?:resetting|reset done)",
 )  # fmt: skip
 HINTS = ("giving up", "gpu-reset", "nvidia-smi", "reset", "GPU 0000")
@@ -23,13 +23,18 @@ _KERNEL = rf"(?:([\w-]{{1,40}}) )?({_FULL}): (resetting|reset done)$"
 _DONE = rf"GPU ({PCI}) was successfully reset"
 # GPU 00000000:2A:00.0 could not be reset: Unknown Error
 _FAILED = rf"GPU ({PCI}) could not be reset(?:: *(.{{1,200}}))?"
+# Unable to reset this GPU: GPU 00000000:2A:00.0 has fallen off the bus
+_UNABLE = rf"[Uu]nable to reset (?:this )?GPU\b(?=.{{0,80}}?({PCI})\b)(.{{1,200}})"
 # GPU Reset couldn't run because GPU 00000000:06:00.0 is the primary GPU.
 _REFUSED = rf"GPU [Rr]eset couldn't run because GPU ({PCI}) (.{{1,200}})"
 # The following GPUs could not be reset:
 #   GPU 00000000:0C:00.0: In use by another client
 _LIST = "The following GPUs could not be reset"
 _LISTED = rf"^\s*GPU ({PCI}): (.{{1,200}})"
-_IN_USE = r"(?i)\bin use\b|\bbeing used\b|\bprimary\b|another (?:client|process)|not supported|permission"
+# That it was not tried: somebody uses the GPU, or it is not there.
+_IN_USE = (
+    r"(?i)\bin use\b|fallen off the bus|\bbeing used\b|\bprimary\b|another (?:client|process)|not supported|permission"
+)
 # sudo: ops : COMMAND=/usr/bin/nvidia-smi --gpu-reset -i 2          $ nvidia-smi -r -i 0000:2a:00.0
 _ASKED = r"\bnvidia-smi\b(?=.{0,120}?(?:--gpu-reset\b| -r(?:\s|$)))(.{0,160})"
 _OF = rf"(?:-i|--id)[ =]({PCI}|\d{{1,3}})\b"
@@ -60,6 +65,8 @@ def _line(reading: Reading, entry: Entry) -> None:
         _told(reading, entry, found[1], "succeeded")
     elif found := rx(_FAILED).search(message):
         _told(reading, entry, found[1], _stage(found[2] or ""), found[2] or "")
+    elif found := rx(_UNABLE).search(message):
+        _told(reading, entry, found[1], _stage(found[2]), found[2].lstrip(" :"))
     elif found := rx(_REFUSED).search(message):
         _told(reading, entry, found[1], "refused", found[2])
     elif found := rx(_ASKED).search(message):

@@ -251,6 +251,11 @@ STORIES = [
     ),
     Story(
         "gpu_reset_attempt",
+        "Mar  3 12:00:01 gpu-07 root: nvidia-smi --gpu-reset -i 6: Unable to reset this GPU: GPU 00000000:0C:00.0 has fallen off the bus",
+        "gpu 0000:0c:00.0", {"stage": "refused"},
+    ),
+    Story(
+        "gpu_reset_attempt",
         "Mar  3 12:00:01 gpu-07 sudo: ops : COMMAND=/usr/bin/nvidia-smi -r -i 0000:0c:00.0",
         "gpu 0000:0c:00.0", {"stage": "begun"},
     ),
