@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import bad_roots
+from assistant.diagnosis import bad_roots, forbidding
 from assistant.dialogue._scope import scoped
-from assistant.dialogue._words import LINE, Words, finding_data, nothing_yet, suggest, words
+from assistant.dialogue._words import LINE, Words, causes_of, finding_data, nothing_yet, suggest, words
 from assistant.render import lines
 from assistant.render.cells import cut
 from assistant.render.labels import aside, label, listed
@@ -15,6 +15,7 @@ from assistant.render.sheet import Fields
 from assistant.reply import Reply
 from knowledge.observation import Event, Observation, Scope, Status
 from knowledge.text import clean
+from rules.model import Bucket
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
@@ -28,7 +29,8 @@ def answer(turn: Turn) -> Reply:
     if turn.diagnosis is None:
         return nothing_yet(turn)
     w = words(turn)
-    bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
+    about = scoped(turn.diagnosis, turn.query.slots).about
+    bad = [*forbidding(about), *bad_roots(about)]
     rows = _rows(w, bad) if bad else _fine(w)
     return Reply(
         turn.lang,
@@ -42,9 +44,11 @@ def answer(turn: Turn) -> Reply:
 
 
 def _rows(w: Words, bad: Sequence[Finding]) -> list[tuple[str, str]]:
-    f, rest = bad[0], bad[1:]
+    f, rest = bad[0], list(bad[1:])
     a = f.advice
-    more = [f"{w.title(x)}{aside(str(x.advice.bucket), w.lang)}" for x in rest[:MORE]]
+    causes = causes_of(f, w.d)[:1]
+    rest = [x for x in rest if x not in causes]
+    more = [w.title(x) + (aside(do, w.lang) if (do := _do(f, x)) else "") for x in rest[:MORE]]
     more += [label("more_lines", w.lang).format(n=len(rest) - MORE)] if len(rest) > MORE else []
     return [
         (w.t("what", "问题"), f"{w.title(f)}{aside(w.grade(f), w.lang)}"),
@@ -52,6 +56,7 @@ def _rows(w: Words, bad: Sequence[Finding]) -> list[tuple[str, str]]:
         (w.t("serial", "序列号"), _serial(w, f)),
         (w.t("when", "时间"), _when(w, f)),
         (w.t("evidence", "证据"), _line(w, f)),
+        *((w.t("cause", "原因"), _line(w, x)) for x in causes),
         (w.t("do", "动作"), w.action(f)),
         (w.t("command", "命令"), clean(a.command) if a.pasteable else ""),
         (w.t("then", "之后"), listed((t.in_(w.lang) for t in a.then), w.lang, ";")),
@@ -59,6 +64,15 @@ def _rows(w: Words, bad: Sequence[Finding]) -> list[tuple[str, str]]:
         (w.t("not known", "尚不清楚"), w.gaps(f.missing) if f.missing else ""),
         (w.t("from", "来源"), listed([clean(s) for s in w.d.sources][:3], w.lang)),
     ]  # fmt: skip
+
+
+def _do(first: Finding, f: Finding) -> str:
+    """What a further finding asks for; nothing beside one of the same GPU that only the vendor's support can answer."""
+    board = f.subject.up(Scope.GPU)
+    settled = (
+        first.advice.bucket is Bucket.CONTACT_SUPPORT and board is not None and board == first.subject.up(Scope.GPU)
+    )
+    return "" if settled else str(f.advice.bucket)
 
 
 def _serial(w: Words, f: Finding) -> str:

@@ -163,6 +163,7 @@ def of_scope(
 def decisive(where: Scoped) -> list[Finding]:
     """The findings that decide: roots that are sure enough; of a thing that has none, what elsewhere does to itself."""
     bad = bad_roots(where.about)
+    bad = [*(forbidding(where.about) if bad else ()), *bad]  # what forbids more than its cause decides
     if bad or not where.narrow:
         return _worst_first(bad)
     sure = (Grade.CONFIRMED, Grade.PROBABLE)

@@ -39,7 +39,7 @@ from knowledge.observation import Event, Observation, Origin, Scope, Status, Sub
 from knowledge.record import dataclass
 from knowledge.text import clean
 from rules.engine import Grade, Role
-from rules.model import RESTARTS, Bucket, Severity
+from rules.model import RESTARTS, Bucket, Severity, Usable
 from rules.resolve import buckets
 
 if TYPE_CHECKING:
@@ -419,7 +419,7 @@ class Builder:
         others.sort(
             key=lambda g: (g[0].advice.bucket not in RESTARTS, -strength(g))
         )  # what changes the state goes ahead of repairs
-        steps = [self._step(g) for g in (first, *others) if g]
+        steps = [self._step(g) for g in (first, *others) if g and not _against(first, g)]
         if covered:
             more = [self._step(g) for g in covered]
             place = next(i for i, step in enumerate(steps) if step.bucket == str(last[0].advice.bucket))
@@ -479,6 +479,14 @@ class Builder:
             return ()
         read = label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked)
         return read, label("ruleset", lang).format(hash=d.ruleset)
+
+
+def _against(first: Sequence[Finding], g: Sequence[Finding]) -> bool:
+    """Whether a step would restart a GPU that is not to be used until the vendor's support has answered."""
+    a = first[0].advice
+    waits = a.bucket is Bucket.CONTACT_SUPPORT and a.usable is Usable.NO and g[0].advice.bucket in RESTARTS
+    held = {f.subject.up(Scope.GPU) for f in first} - {None}
+    return waits and all(f.subject.up(Scope.GPU) in held for f in g)
 
 
 def _covers(last: Sequence[Finding], group: Sequence[Finding]) -> bool:

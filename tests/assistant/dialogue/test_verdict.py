@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from assistant.diagnosis import State, diagnose
 from assistant.intent.query import Intent, Slots
+from assistant.render.view import view
 from knowledge.observation import Observation, Origin, node
 from rules.model import Usable
-from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, rules, said
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, rules, said, texts
 from tests.cases import each
 from tests.diagnoses import incident
 
@@ -121,3 +122,17 @@ def test_the_verdict_of_one_gpu_goes_with_its_answer() -> None:
     assert lost.diagnosis.verdict.until.zh
     assert lost.diagnosis.verdict.text.zh == lost.headline
     assert ask(d, query(Intent.VERDICT)).diagnosis is None
+
+
+def test_what_forbids_more_than_its_cause_gives_the_action() -> None:
+    d = log(
+        "[100.0] NVRM: Xid (PCI:0000:c3:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 6, subpartition 1.\n"
+        "[100.1] NVRM: Xid (PCI:0000:c3:00): 64, pid='<unknown>', name=<unknown>, Row Remapper: Failed to remap row 0x0000000000511d00\n"
+    )
+    verdict, summary = (ask(d, query(intent)) for intent in (Intent.VERDICT, Intent.SUMMARY))
+    assert verdict.headline.startswith("No, not until support has answered.")
+    for reply in (verdict, summary):
+        assert any(line.startswith("do: CONTACT_SUPPORT") for line in texts(reply))
+        assert not any("RESET" in line for line in texts(reply)), texts(reply)
+    assert any(line.startswith("evidence: ") and ": 64," in line for line in texts(summary))
+    assert [step.bucket for step in view(d, "en").steps] == ["CONTACT_SUPPORT"]
