@@ -383,14 +383,18 @@ def others(turn: Turn) -> Reply | None:
 def _spares(bad: Sequence[Finding]) -> bool:
     """Whether what has to be done leaves the rest of the node alone."""
     return not any(
-        f.advice.bucket in WHOLE_NODE or f.subject.scope is Scope.NODE for f in bad if f.advice.usable is not Usable.YES
+        f.advice.bucket in WHOLE_NODE or (f.subject.scope is Scope.NODE and f.advice.usable.stops) for f in bad
     )
 
 
 def _of_others(w: Words, kind: Scope, bad: Sequence[Finding], rest: Sequence[Subject]) -> str:
     what, title = scope_name(kind, w.lang), w.title(bad[0])
     if not _spares(bad):
-        whole = next(f for f in bad if f.advice.bucket in WHOLE_NODE or f.subject.scope is Scope.NODE)
+        whole = next((f for f in bad if f.advice.bucket in WHOLE_NODE), None)
+        if whole is None:
+            whole = next(f for f in bad if f.subject.scope is Scope.NODE and f.advice.usable.stops)
+            return w.t(f"{led('No: it is about the whole node', w.title(whole), 'en')}.",
+                       f"不能：该问题涉及整个节点：{w.quoted(w.title(whole))}。")  # fmt: skip
         return w.t(f"{led(f'Not for long: {whole.advice.bucket} takes the whole node down', w.title(whole), 'en')}.",
                    f"不能长期使用：{whole.advice.bucket} 会影响整个节点：{w.quoted(w.title(whole))}。")  # fmt: skip
     if rest:

@@ -21,9 +21,12 @@ _USABLE = lazy(
 )
 _ALSO = lazy(r"^\s*\S+\s*(?:and|or|,|/|和|与|、)\s*(?:the\s+)?(\S+)")  # "which host and NIC"
 _WHICH = lazy(r"\b(?:which|what)\b|哪")
+_COUNT = r"(?:[0-9]{1,2}|two|three|four|five|six|seven|eight)"
 _OTHERS = lazy(
-    r"\b(?:the |all |my )?(?:other|remaining|rest of (?:the|my))\s+(?:\w+\s+)?(?:gpus?|cards?|ones|devices?|nodes?|ranks?)\b|\bthe (?:others|rest)\b"
-    r"|(?:其他|其它|其余|别的|剩下|剩余|另外)的?\s*(?:[0-9一二两三四五六七]\s*[张块个台])?\s*(?:gpu|显?卡|节点|机器|几张|的)",
+    rf"\b(?:the |all |my )?(?:other|remaining|rest of (?:the|my))\s+(?:\w+\s+)?(?:gpus?|cards?|ones|devices?|nodes?|ranks?)\b|\bthe (?:others|rest)\b"
+    rf"|\b(?:the|all|my|those) (?:other|remaining) {_COUNT}\b|\bthe {_COUNT} (?:other|remaining)s?\b|\bother {_COUNT}\b"
+    r"|(?:其他|其它|其余|别的|剩下|剩余|另外)的?\s*(?:[0-9]{1,2}|[一二两三四五六七])\s*[张块个台]"
+    r"|(?:其他|其它|其余|别的|剩下|剩余|另外)的?\s*(?:gpu|显?卡|节点|机器|几[张块个台]|的)",
     re.IGNORECASE,
 )
 
