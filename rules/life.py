@@ -32,7 +32,7 @@ SHORT = 60 * 10**9  # silence of less says nothing: a job has not even started a
 _NEXT: Mapping[Cure, Bucket] = {
     Cure.RESET: Bucket.RESTART_BM, Cure.RELOAD: Bucket.RESTART_BM, Cure.REBOOT: Bucket.CHECK_MECHANICALS,
 }  # fmt: skip
-_NAMES: Mapping[Cure, Text] = {
+CURE_NAMES: Mapping[Cure, Text] = {
     Cure.RESET: Text("the reset", "复位"),
     Cure.RELOAD: Text("the reload of the driver", "重新加载驱动"),
     Cure.REBOOT: Text("the reboot", "重启"),
@@ -94,7 +94,7 @@ class Life:
     @property
     def words(self) -> Text:
         """What its title goes on with; of what is past the title itself is in the past (`past_tense`)."""
-        name, at = _NAMES.get(self.kind, _LATER) if self.kind else _LATER, moment(self.cure)
+        name, at = CURE_NAMES.get(self.kind, _LATER) if self.kind else _LATER, moment(self.cure)
         en, zh = (f"{name.en} at {at}", f"{at} {name.zh}") if at else (name.en, name.zh)
         if self.failed:
             return Text(f", and the reset{f' at {at}' if at else ''} failed", f"，且{at and f' {at} '}复位失败")
@@ -338,7 +338,7 @@ def _came_back(events: Sequence[Observation], cures: Sequence[Observation]) -> O
     return last if last is not None and before(events[0], last) else None
 
 
-def _covered(o: Observation, moment_: Observation, facts: FactBase) -> int | None:
+def covered(o: Observation, moment_: Observation, facts: FactBase) -> int | None:
     """Until when the log that tells of events like `o` was read without a gap from `moment_` on; None when nobody knows."""
     node = o.subject.up(Scope.NODE)
     ends = [
@@ -359,7 +359,7 @@ def _shares(silence: Observation, o: Observation) -> bool:
 
 def _quiet(o: Observation, cure: Observation, facts: FactBase) -> int | None:
     """ns for which the log goes on behind the cure without an event like `o`."""
-    end = _covered(o, cure, facts)
+    end = covered(o, cure, facts)
     return None if end is None else end - (cure.at or 0)
 
 
@@ -370,7 +370,7 @@ def age(events: Sequence[Observation], facts: FactBase) -> Text:
         latest[_timeline(o)] = o
     ages: list[tuple[int, Observation]] = []
     for timeline, o in latest.items():
-        end = _covered(o, o, facts) if timeline is not None else None
+        end = covered(o, o, facts) if timeline is not None else None
         if end is None:
             return NO_TEXT
         ages.append((end - (o.at or 0), o))

@@ -53,6 +53,8 @@ def answer(turn: Turn) -> Reply | None:
             head = f"{w.t('No: ', '不是：')}{_title(w, others[0])}{w.t('.', '。')}"
         else:
             head = _slower(w, slow[0], turn.query.text) if slow else _steady(w, lines.value, turn.query.text)
+    elif kind == "resume":
+        head = _resume(w, lost)
     elif kind == "loss":
         lead = "" if _WHICH.search(turn.query.text) else w.t("Yes: ", "是：")
         head = f"{lead}{_title(w, lost[0])}{w.t('.', '。')}" if lost else _loss(w)
@@ -60,7 +62,7 @@ def answer(turn: Turn) -> Reply | None:
         head = _speed(w)
     if not head.strip():
         return None
-    about = {"slower": slow, "loss": lost, "whole": [*lost, *slow]}.get(kind, []) or roots
+    about = {"slower": slow, "loss": lost, "resume": lost, "whole": [*lost, *slow]}.get(kind, []) or roots
     do = [f"{f.advice.bucket}{w.t(': ', '：')}{f.advice.text.in_(w.lang)}" for f in about[:1]]
     beside = [w.title(f) for f in roots if f not in about[:1]] if kind != "whole" else []
     return Reply(
@@ -72,6 +74,17 @@ def answer(turn: Turn) -> Reply | None:
         suggestions=suggest(turn.lang, "why", "next") if about else suggest(turn.lang, "evidence"),
         data={"answer": "steps", "asked": kind, "findings": [f.rule.id for f in about]},
     )  # fmt: skip
+
+
+def _resume(w: Words, lost: list[Finding]) -> str:
+    """From which checkpoint to go on: one from before the loss went wrong, which the newest may not be."""
+    last = _fact(w, "training.step.last")
+    to = w.t(f", the last one read is {last.value}", f"，读到的最后一步为 {last.value}") if last is not None else ""
+    if lost:
+        return w.t(f"Not simply the newest: one saved before the loss went wrong, and its steps just ahead of that are suspect too. {_title(w, lost[0])}{to}.",
+                   f"不要直接用最新的：用损失出问题之前保存的，紧靠其前的几步也不可信。{_title(w, lost[0])}{to}。")  # fmt: skip
+    return w.t(f"The newest complete one: nothing that was read speaks against the steps{to}.",
+               f"用最新且完整的：所读训练步没有异常{to}。")  # fmt: skip
 
 
 def _of_rank(f: Finding, ranks: tuple[int, ...]) -> bool:

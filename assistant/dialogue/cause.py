@@ -10,9 +10,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots, only_said
-from assistant.dialogue import _order
+from assistant.dialogue import _order, _suspicion
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
+from assistant.intent.suspicion import suspect_of
 from assistant.render.labels import aside, led, listed
 from assistant.render.sheet import Fields, Items
 from assistant.reply import Reply
@@ -43,6 +44,7 @@ _KINDS = {
     CauseClass.STORAGE: Text("storage", "存储"), CauseClass.POWER: Text("power supply (hardware)", "供电（硬件）"),
     CauseClass.COOLING: Text("cooling (hardware)", "散热（硬件）"), CauseClass.UNKNOWN: Text("not known", "未知"),
 }  # fmt: skip
+NOT_KNOWN = _KINDS[CauseClass.UNKNOWN]
 # An action says more than the class: what is mended by a new program was no fault of the board.
 _BY_ACTION = {
     Bucket.RESTART_APP: Text("software: the program", "软件：应用程序"), Bucket.TUNE_JOB: Text("software: the job", "软件：作业"),
@@ -53,6 +55,11 @@ _BY_ACTION = {
 }  # fmt: skip
 # A program that is ended by a fault of the board is started anew: the board's class stands.
 _BOARD = (CauseClass.GPU, CauseClass.MEMORY, CauseClass.POWER, CauseClass.COOLING)
+# GSP and PMU run firmware that the driver loads: NVIDIA lists hardware and driver as causes of XID 119 and 120 alike.
+_FIRMWARE = Text(
+    "firmware of the GPU, which the driver loads (the driver or the hardware)",
+    "GPU 固件，由驱动加载（驱动或硬件均有可能）",
+)
 _OF_NODE = Text("the node or its scheduler", "节点或其调度系统")
 _ITS_OWN = (
     "cuda_oom",
@@ -68,6 +75,8 @@ def answer(turn: Turn) -> Reply:
         return nothing_yet(turn)
     if (ordered := _order.answer(turn)) is not None:
         return ordered
+    if (suspected := _suspicion.answer(turn)) is not None:
+        return suspected
     w = words(turn)
     bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
     if codes := set(turn.query.slots.xid):  # of the code that is named, whatever else is wrong
@@ -79,10 +88,15 @@ def answer(turn: Turn) -> Reply:
     said = w.t(f"{kind.en[:1].upper()}{kind.en[1:]}, as far as it shows", f"目前看是{_apart(kind.zh)}")
     if (yes := _side(turn.query.text, first)) is not None:
         said = w.t(
-            f"{'Yes' if yes else 'No'}, as far as it shows: {kind.en}", f"目前看{'是' if yes else '不是'}：{kind.zh}"
+            f"{'Yes' if yes else 'No'}, as far as it shows: {kind.en}",
+            f"目前看{'是' if yes else '不是，而是'}{_apart(kind.zh)}",
         )
-    if kind == _KINDS[CauseClass.UNKNOWN]:
+    if kind == NOT_KNOWN:
         said = w.t("What was read does not tell", "所读内容无法说明")
+        if _of_gpu(turn.query.text) and not any(f.subject.up(Scope.GPU) for f in bad):
+            said = w.t(
+                "No sign of a broken GPU in what was read. Found was", "所读内容中没有 GPU 损坏的迹象。已发现的是"
+            )
     items = [f"{w.title(f)}{aside(kind_of(f).in_(w.lang), w.lang)}" for f in bad[1 : MOST + 1]]
     return Reply(
         turn.lang,
@@ -136,25 +150,40 @@ _ONE_NET = lazy(r"(?<![a-z])(?:network|fabric)(?![a-z])|网络", re.IGNORECASE)
 def _side(text: str, f: Finding) -> bool | None:
     """Whether it is the one side that is asked about, "is it my code?"; None where both are, or it is not known."""
     hard, soft, net = (words.search(text) is not None for words in (_ONE_HARD, _ONE_SOFT, _ONE_NET))
+    of_gpu = not hard and _of_gpu(text)
+    hard = hard or of_gpu
     kind = kind_of(f)
-    if hard + soft + net != 1 or _BLAMES.search(text) or kind == _KINDS[CauseClass.UNKNOWN]:
+    if hard + soft + net != 1 or _BLAMES.search(text) or kind == NOT_KNOWN:
         return None
     if net:
         return kind in (_KINDS[CauseClass.NETWORK], _BY_ACTION[Bucket.INSPECT_NETWORK])
+    if of_gpu and kind == _KINDS[CauseClass.HOST]:
+        return False
     program = kind in (_BY_ACTION[Bucket.RESTART_APP], _BY_ACTION[Bucket.TUNE_JOB])
+    if kind == _FIRMWARE and not soft:
+        return None
     if soft:
         return program if kind != _KINDS[CauseClass.SOFTWARE] else None
     return "hardware" in kind.en if kind != _KINDS[CauseClass.HOST] else None
+
+
+def _of_gpu(text: str) -> bool:
+    """Whether it is asked if the GPU itself is broken."""
+    return (suspect := suspect_of(text)) is not None and suspect.id == "hardware"
 
 
 def kind_of(f: Finding) -> Text:
     """What kind of thing failed. That a job stands still, or a rank of it, is no cause: what made it so was not read."""
     found, bucket = _classes().get(f.rule.id, CauseClass.UNKNOWN), f.advice.bucket
     if f.subject.scope in (Scope.JOB, Scope.DOCUMENT) and bucket in _OF_JOBS:
+        if found is CauseClass.NETWORK and bucket is Bucket.INSPECT_NETWORK:  # a transport that names its peer
+            return _KINDS[found]
         own = bool(f.events) and all(o.fact in _ITS_OWN for o in f.events)
         if own and bucket is Bucket.ASK_PLATFORM:  # who ended the job says that a node was lost
             return _OF_NODE
-        return _BY_ACTION[bucket] if own and bucket is Bucket.TUNE_JOB else _KINDS[CauseClass.UNKNOWN]
+        return _BY_ACTION[bucket] if own and bucket is Bucket.TUNE_JOB else NOT_KNOWN
+    if f.rule.id in _of_firmware():
+        return _FIRMWARE
     if bucket is Bucket.RESTART_APP and found in _BOARD:
         return _KINDS[found]
     if f.subject.scope is Scope.NODE and bucket is Bucket.ASK_PLATFORM and found is CauseClass.SOFTWARE:
@@ -171,6 +200,13 @@ def _classes() -> Mapping[str, CauseClass]:
     return {r: h.cause for h in every for r in h.signs} | {r: h.cause for h in every for r in h.rules}
 
 
+@cache
+def _of_firmware() -> frozenset[str]:
+    from knowledge.symptoms import hypotheses
+
+    return frozenset(hypotheses()["firmware-stopped"].rules)
+
+
 def _settling(w: Words, f: Finding) -> list[str]:
     """What of the cause is open: NVIDIA's list for a code, what the finding is mistaken for, and the next step that decides."""
     listed_causes = _listed(f, w.lang)
@@ -178,7 +214,7 @@ def _settling(w: Words, f: Finding) -> list[str]:
     return [
         *((t.in_(w.lang) for t in (_ELSE_HARDWARE, _FIND_LINE)) if of_program else ()),
         w.t(f"NVIDIA lists as possible causes: {listed_causes}", f"NVIDIA 所列的可能原因：{listed_causes}") if listed_causes else "",
-        *((f.advice.text.in_(w.lang),) if kind_of(f) == _KINDS[CauseClass.UNKNOWN] else ()),
+        *((f.advice.text.in_(w.lang),) if kind_of(f) == NOT_KNOWN else ()),
         *(t.in_(w.lang) for t in f.advice.then[:2]),
     ]  # fmt: skip
 

@@ -25,6 +25,7 @@ from knowledge.facts import vocabulary
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Scope, how_many
 from knowledge.text import clean, excerpt
+from rules.life import span
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
@@ -171,7 +172,9 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
             f"{source} has no line of an event that is understood. {verdict}",
             f"{source} 中没有可识别的事件行。{verdict}",
         )
-    if _FIRST.search(asked) and (first_sign := _first(w, kept)) is not None:
+    if _LASTED.search(asked) and (lasted := _lasted(w, kept)) is not None:
+        return lasted
+    if _FIRST.search(asked) and not _LAST.search(asked) and (first_sign := _first(w, kept)) is not None:
         return first_sign
     wrong = [o for o in kept if any(o is x for f in bad_roots(w.d.findings) for x in f.events)]
     if _COUNT.search(asked) and len({o.subject for o in wrong}) > 1:  # of several things no one's count is the answer
@@ -188,6 +191,29 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
         return w.t("Yes: ", "是：") + worst if worst is not None else clear + _listed(w, kept)
     said = _listed(w, kept)
     return f"{worst}{w.t(' ', '')}{said}" if worst is not None and _WHAT.search(asked) else said
+
+
+_LAST = lazy(r"(?<![a-z])(?:last|latest)(?![a-z])|最后|最近|最晚", re.IGNORECASE)
+_LASTED = lazy(r"(?<![a-z])how long(?![a-z])|多久|多长时间|多少分钟|几分钟|小时", re.IGNORECASE)
+
+
+def _lasted(w: Words, kept: Sequence[Observation]) -> str | None:
+    """From the first sign of what is wrong to the line that it is over, or to the last sign of it."""
+    f = next((f for f in (*bad_roots(w.d.findings), *w.d.findings) if any(o.at is not None for o in f.events)), None)
+    if f is None:
+        return None
+    facts = {o.fact for x in (f, *(x for x in w.d.findings if x.subject == f.subject)) for o in x.events}
+    own = [o for o in kept if o.at is not None and o.fact in facts and o.subject.host == f.subject.host]
+    timed = sorted((o for o in own if o.clock is own[0].clock), key=lambda o: o.at or 0)
+    if len(timed) < 2 or timed[0].at == timed[-1].at:
+        return None
+    first, last = timed[0], timed[-1]
+    long = span((last.at or 0) - (first.at or 0))
+    over = isinstance(last.value, Event) and last.value.get("state") in ("up", "restored")
+    end = w.t("over", "结束") if over else w.t("last sign", "最后的迹象")
+    said = w.t(f"{long.en}, from {lines.moment(first)} to {lines.moment(last)} ({end})",
+               f"{long.zh}，从 {lines.moment(first)} 到 {lines.moment(last)}（{end}）")  # fmt: skip
+    return f"{led(said, w.title(f), w.lang)}{w.t('.', '。')}"
 
 
 def _listed(w: Words, kept: Sequence[Observation]) -> str:

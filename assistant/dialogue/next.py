@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from assistant.dialogue import _prevent
 from assistant.dialogue._named import chosen, named
 from assistant.dialogue._scope import Scoped, fine, gpu_index
 from assistant.dialogue._words import Words, causes_of, finding_data, nothing_yet, suggest, words
@@ -32,6 +33,8 @@ def answer(turn: Turn) -> Reply:
     if not found.what and (where := fine(turn)) is not None:
         return _spared(turn, w, where)
     f = chosen(turn, found) if found.what else _acting(turn)
+    if (kept_away := _prevent.answer(turn, f)) is not None:
+        return kept_away
     if f is not None and f.grade is not Grade.RULED_OUT:
         return _act(turn, w, f)
     return _look(turn) or _nothing(turn, w)

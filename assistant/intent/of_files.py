@@ -8,13 +8,15 @@ import re
 from dataclasses import replace
 
 from assistant.intent import host_memory
+from assistant.intent.after import became, names_cure, prevents
 from assistant.intent.caused import caused
 from assistant.intent.changed import changed
 from assistant.intent.extremes import extreme
 from assistant.intent.lines import names_any
 from assistant.intent.query import Intent, Query
-from assistant.intent.topics import EXACT
 from assistant.intent.steps import asked as steps
+from assistant.intent.suspicion import suspect_of
+from assistant.intent.topics import EXACT
 from assistant.intent.window import window_of
 from knowledge.lazy import lazy
 
@@ -68,18 +70,81 @@ _CAUSES = lazy(
 )
 
 
+# how do I fix it | 怎么恢复: of what was found, and no thing by name
+_MEND = lazy(
+    r"^\W*(?:so |and |ok )?(?:how|what) (?:do|can|could|should|to|would)(?: (?:i|we|you))? (?:do to )?(?:fix|recover|repair|solve|resolve|restore|mend|clear|get rid of)(?: from)?(?: (?:it|this|that|them|things|the (?:problem|issue|error|fault)))?[\s?.!]*$"
+    r"|^\W*(?:那|现在|这个?)?(?:该|应该|要|能)?(?:怎么|如何|怎样|咋)(?:才能|去)?(?:恢复|修复?|修好|解决|处理|搞定|弄好|复原|救)(?:它|这个?|一下|呢)?(?:问题|故障)?[?？]?$",
+    _I,
+)
+# 这卡要不要换 | 需不需要重启: a yes or a no, whatever words of it a page shares
+_SHALL = lazy(
+    r"(?:要不要|该不该|需不需要|用不用|有没有必要|有必要|得不得|是不是(?:要|该|得|需要)|需要|用得着)(?:先|马上|立刻|直接|去)?(?:把?它)?(?:换|更换|修|返修|返厂|报修|送修|重启|复位|重置|排空|下线|隔离|停)[^，。]{0,6}$",
+    _I,
+)
+# 有没有问题 | 这日志有问题吗: whether anything is wrong, and not what else it could be
+_ANY_WRONG = lazy(
+    r"^\W*(?:请问|帮忙|看看|看下|看一下|这里?|那|这个|这份|这段|里面?|中|日志|文件|输出|结果|现在|目前|机器|节点|整体|到底|\s)*(?:有没有|有无|是不是有|是否有|有|出)(?:什么|啥|任何|了)?(?:问题|毛病|故障|异常|错误|报错|不对)(?:的?地方)?了?(?:吗|么|嘛|没有?|不)?[?？]?\s*$",
+    _I,
+)
+_LASTED = lazy(
+    rf"{_L}how long (?:did|was|has|had|have) (?:it|this|that|they|the [a-z0-9 ]{{2,30}}?) (?:last(?:ed)?|take|taken|been|down|out|off|gone|away|slow|hang(?:ing)?|hung|stuck|stall(?:ed)?|waiting|pending|blocked|unreachable|unavailable)|(?:持续|等|挂|断|卡|停|中断|排队|坏|慢)了?(?:有)?(?:多久|多长时间|多少分钟|几分钟|几个?小时)",
+    _I,
+)
+_FIRST_LAST = lazy(
+    rf"{_L}(?:first and (?:the )?last|last and first|when (?:was|is|did) (?:it |the )?(?:first|last)|since when and){_R}|第一次.{{0,6}}最后一次|最后一次.{{0,8}}(?:时候|时间|几点|何时)|第一次.{{0,8}}(?:时候|时间|几点|何时)|最[早初先].{{0,6}}最[晚后]",
+    _I,
+)
+_PRICED = lazy(
+    rf"[$€£¥]|{_L}(?:usd|eur|dollars?|euros?|pric\w*|money|expens\w*|budget|bill\w*|cheap\w*|per (?:gpu )?hour|spend|spent|cents?|worth){_R}|元|钱|费用|价格|预算|成本|美元|多贵",
+    _I,
+)
+_NEED = lazy(
+    r"^\W*(?:so |and |then )?(?:do|will|would|should) (?:i|we|it) (?:really |now )?(?:need|want|buy|get|require) (?:a |an |another |more |some |the )?(?:bigger|larger|better|faster|newer|different|other|new|second|more|another)(?: [a-z0-9-]+){1,4}[\s?.!]*$|(?:需要|要)(?:换|买|加|用)?(?:更大|更好|更多|更快|另一)[^，。]{0,8}(?:吗|么|[?？])$",
+    _I,
+)
+_MEANS = lazy(
+    rf"{_L}(?:means?|meaning|definition|define|explain|stands? for|what(?:'s| is| are) (?:an? )?(?:x?xid|sxid|[a-z-]+)[\s?.!]*$){_R}|意思|含义|解释|是什么[?？]?$",
+    _I,
+)
+
+
+def _of_what_is_here(query: Query, text: str) -> bool:
+    """Whether an answer from a book, or of prices, would say nothing of the files: what it costs the job, what rank 5 did last."""
+    if query.intent is Intent.COST:
+        return not _PRICED.search(text)
+    if query.intent is not Intent.EXPLAIN or query.slots.xid or query.slots.sxid or _MEANS.search(text):
+        return False
+    of = query.slots
+    return _NEED.search(text) is not None or bool(not query.page and (of.rank or of.pid or of.job or of.node))
+
+
+_OF_HEAT = lazy(r"heat|(?<![a-z])hot|thermal|过热|温度", _I)  # the symptom has its temperatures
+
+
 def meant(query: Query) -> Intent | None:
     """The wish behind a question about what was given; None where its words show none of these."""
     text = _bare(query)
     if query.pasted or len(text) > LONG:
         return None
-    if _CHANGE.search(text):
+    if _CHANGE.search(text) or prevents(text) or _MEND.search(text):
         return Intent.NEXT
     if changed(text) and not any(
         t.score >= EXACT for t in query.topics
     ):  # "difference between 94 and 95" asks for these
         return Intent.EVENTS
+    if steps(text) == "resume" or _ANY_WRONG.search(text):
+        return Intent.DIAGNOSE
+    if query.intent in (Intent.EXPLAIN, Intent.FIX, Intent.UNKNOWN, Intent.PROBE) and _SHALL.search(text):
+        return Intent.VERDICT
+    if _LASTED.search(text) or (_FIRST_LAST.search(text) and not _MORE.search(text)):
+        return Intent.EVENTS
+    if _of_what_is_here(query, text):
+        return Intent.DIAGNOSE
+    if became(text) is not None and (query.intent is not Intent.RERUN or names_cure(text)):
+        return Intent.VERDICT  # what came of it stands in them; "is it fixed now" in a talk looks again
     if caused(text) is not None:
+        return Intent.CAUSE
+    if suspect_of(text) is not None and not _OF_HEAT.search(text):
         return Intent.CAUSE
     if host_memory.modules(text):
         return Intent.WHICH

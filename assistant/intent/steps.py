@@ -10,11 +10,17 @@ _I = re.IGNORECASE
 _L, _R = "(?<![a-z])", "(?![a-z])"
 # What is asked, the first that fits
 _KINDS = {
+    "resume": lazy(
+        rf"{_L}(?:which|what|from which|from what) (?:step |saved |last )?(?:checkpoint|ckpt|step|snapshot)s? .{{0,30}}{_L}(?:resume|restart|load|use|continue|go back|roll ?back|start){_R}|{_L}(?:resume|restart|continue|roll ?back) (?:it |the (?:run|job|training) )?(?:from|to|at) (?:which|what){_R}"
+        r"|(?:从|用|回到?|退到|加载)(?:哪|第几|什么)(?:一)?(?:个|步|次)?.{0,8}(?:checkpoint|ckpt|检查点|存档|step|步).{0,6}(?:恢复|继续|重启|重跑|接着|加载|开始|跑)?|(?:哪个|哪一个|什么)(?:checkpoint|ckpt|检查点).{0,8}(?:恢复|继续|好|能用|可用|干净)",
+        _I,
+    ),
     "loss": lazy(rf"{_L}(?:loss|diverg\w*|converg\w*){_R}|损失|发散|收敛|loss", _I),
     "slower": lazy(
         rf"{_L}(?:throughput|speed|pace|tokens\S*(?: per second)?|tflops?)(?: has| have)? (?:drop\w*|decreas\w*|fall\w*|fell|degrad\w*|go(?:ne|ing|es)? down|went down|lower){_R}|{_L}(?:drop|decrease|fall) in (?:throughput|speed|tokens){_R}|"
         rf"{_L}(?:slower|slowing|slow(?:ed|s)? down|slowdown|degrad\w*|get(?:ting|s)? slow|became slow|become slow|(?:at|since|from) (?:which|what) (?:step|iteration|iter)|steady|stable|speeding up){_R}"
-        r"|变慢|越来越慢|慢下来|慢了|掉速|(?:从|在)?(?:哪|第几)(?:一|个)?(?:步|个? ?step|次迭代)|稳定吗|平稳",
+        rf"|{_L}(?:is|are|was|were|does|do) (?:it|(?:the |my |our |this )?(?:train\w*|run|job|steps?|pace|model)) (?:still |now |really |too |running |getting )*slow(?: at the end.*| now)?[\s?.!]*$"
+        r"|训练(?:是不是|是否|还|现在)?(?:很|还)?慢(?:吗|不慢|么)|变慢|越来越慢|慢下来|慢了|掉速|(?:从|在)?(?:哪|第几)(?:一|个)?(?:步|个? ?step|次迭代)|稳定吗|平稳",
         _I,
     ),
     "speed": lazy(

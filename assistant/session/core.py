@@ -389,7 +389,7 @@ class Session:
         self, state: State, frame: Frame, query: Query, diagnosis: Diagnosis | None, plan: Plan | None,
         recalled: Sequence[object] = (),
     ) -> Reply:  # fmt: skip
-        from assistant.dialogue import Turn, _host_memory, _steps, answerer
+        from assistant.dialogue import Turn, _became, _host_memory, _steps, answerer
         from assistant.dialogue._scope import by_bus
 
         query = by_bus(query, diagnosis.facts) if diagnosis is not None else query
@@ -404,7 +404,8 @@ class Session:
         )  # fmt: skip
         of_steps = _steps.answer(turn) if query.intent in _OF_STEPS and not frame.origin.live else None
         of_memory = _host_memory.answer(turn) if query.intent in _OF_MEMORY and not frame.origin.live else None
-        reply = of_steps or of_memory or answerer(query.intent).answer(turn)
+        of_life = _became.answer(turn) if query.intent is Intent.VERDICT and not frame.origin.live else None
+        reply = of_life or of_steps or of_memory or answerer(query.intent).answer(turn)
         if query.also:
             from assistant.dialogue import _also
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assistant.diagnosis import diagnose
-from assistant.dialogue import _also, _host_memory, _steps
+from assistant.dialogue import _also, _became, _host_memory, _steps
 from assistant.intent.of_files import meant
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
@@ -77,13 +77,17 @@ _LIMIT = "2026/11/28 21:0{}:00.100, {}, NVIDIA H100 80GB HBM3, 99 %, 340.00 W, {
 CAPPED = "timestamp, index, name, utilization.gpu [%], power.draw [W], power.limit [W], clocks.current.sm [MHz], temperature.gpu\n" + "\n".join(
     _LIMIT.format(m, i, "350.00" if i == 1 and m > 2 else "700.00", 1035 if i == 1 and m > 2 else 1755) for m in range(6) for i in range(4)
 )  # fmt: skip
+_OF_FILES = {
+    Intent.HISTORY: Intent.EVENTS,
+    Intent.RERUN: Intent.VERDICT,
+}  # what was given has its own past, and is looked at once
 
 
 def _said(kind: str, text: str, said: str) -> str:
     """The first line of the answer, as a session gives it for files, with what else was asked."""
     d, q = diagnose(parse_text(kind, text), rules()), understand(said)
-    q = replace(q, intent=meant(q) or (Intent.EVENTS if q.intent is Intent.HISTORY else q.intent))
-    steps = _steps.answer(turn(d, q))
+    q = replace(q, intent=meant(q) or _OF_FILES.get(q.intent, q.intent))
+    steps = (_became.answer(turn(d, q)) if q.intent is Intent.VERDICT else None) or _steps.answer(turn(d, q))
     reply = _also.beside(steps or _host_memory.answer(turn(d, q)) or ask(d, q), turn(d, q))
     beside = [item for part in reply.parts[:1] if isinstance(part, Items) for item in part.items] if q.also else []
     return " ".join((reply.headline, *beside))
@@ -250,10 +254,102 @@ def test_of_a_gpu_that_is_named_all_its_samples_count(said: str, begins: str) ->
         (FULL, "is it hardware or my code?", "Software: the job"),
         (KERNEL.split("\n", 2)[2], "was it the GPU or the code?", "Software: the program, as far as it shows"),
         (LOST, "is it my code?", "No, as far as it shows: the node or its scheduler"),
-        (SLURM, "是网络的问题吗?", "目前看不是：软件：作业"),
+        (SLURM, "是网络的问题吗?", "目前看不是，而是软件：作业"),
         (KERNEL.replace(": 31,", ": 94,").replace("python3, Ch 00000012", "python3, Contained: SM (0x1). RST: No, D-RST: No"), "is Xid 94 hardware or my code?", "GPU memory (hardware)"),
     ],
 )  # fmt: skip
 def test_whose_fault_it_is(text: str, said: str, begins: str) -> None:
     headline = _said("log", text, said)
     assert headline.startswith(begins), headline
+
+
+DBE = """Nov 20 10:11:12 n1 kernel: [90121.1] NVRM: Xid (PCI:0000:c3:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 6, subpartition 1.
+Nov 20 10:40:32 n1 kernel: [91881.3] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.183.06  Wed Jun 26 06:46:07 UTC 2024
+Nov 21 22:15:40 n1 kernel: [219989.4] NVRM: Xid (PCI:0000:c3:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 6, subpartition 1.
+Nov 21 22:15:40 n1 kernel: [219989.5] NVRM: Xid (PCI:0000:c3:00): 64, pid='<unknown>', name=<unknown>, Row Remapper: Failed to remap row 0x0000000000511d00
+"""
+OFF = "Nov 18 02:10:10 n2 kernel: [812331.1] NVRM: Xid (PCI:0000:52:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+QUIET = f"""{OFF}Nov 18 02:36:44 n2 kernel: [    0.000000] Linux version 5.15.0-119-generic (buildd@lcy02-amd64-075) (gcc 11.4.0) #129-Ubuntu SMP
+Nov 18 02:36:45 n2 kernel: [   10.2] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024
+Nov 25 12:00:00 n2 kernel: [638601.0] systemd-journald[812]: Data hash table of /var/log/journal/system.journal has a fill level at 75.0, suggesting rotation.
+"""
+REFUSED = f"""{OFF}Nov 18 02:26:09 n2 root: nvidia-smi --gpu-reset -i 6: Unable to reset this GPU: GPU 00000000:52:00.0 has fallen off the bus
+Nov 18 02:41:55 n2 kernel: [814225.0] NVRM: GPU 0000:52:00.0: RmInitAdapter failed! (0x23:0x65:1426)
+"""
+NFS = """Nov 26 15:00:10 n3 kernel: [300100.1] nfs: server 10.8.0.5 not responding, still trying
+Nov 26 15:02:20 n3 kernel: [300230.1] INFO: task python:44120 blocked for more than 120 seconds.
+Nov 26 15:09:41 n3 kernel: [300671.1] nfs: server 10.8.0.5 OK
+"""
+
+
+@each(
+    ("text", "said", "begins"),
+    [
+        (DBE, "is it still there after the reset?", "It came back, 35 hours after the reload of the driver of 11-20 10:40:32"),
+        (DBE, "复位之后还在吗?", "又出现了：11-20 10:40:32 重新加载驱动之后 35 小时"),
+        (DBE, "did the reset help?", "No. It came back"),
+        (DBE, "how long did the reset hold?", "35 hours. It came back"),
+        (QUIET, "is it still there after the reboot?", "Nothing of it in the 7 days since the reboot of 11-18 02:36:44"),
+        (QUIET, "重启之后好了吗?", "11-18 02:36:44 重启之后，日志中 7 天内未再出现"),
+        (QUIET, "was it rebooted after the error?", "Yes: the reboot at 11-18 02:36:44"),
+        (OFF, "was it rebooted after the error?", "No. Nothing in the log ends it"),
+        (REFUSED, "is it still gone after the reset attempt?", "Still there: the reset of 11-18 02:26:09 was refused; last sign of it 11-18 02:41:55"),
+        (REFUSED, "复位成功了吗?", "没有。仍然存在"),
+        (FLAPS, "has the link recovered?", "Up again since 11-28 04:05:49, by the last line of it; lost 3 times before"),
+        (FLAPS.rsplit("Nov", 1)[0], "is it up now?", "Still down since 11-28 04:05:40"),
+        (FLAPS, "以后还会出现吗?", "日志无法预知"),
+        (NFS, "现在恢复了吗", "文件服务器已恢复应答"),
+        (NFS, "how long did it last?", "9 min, from 11-26 15:00:10 to 11-26 15:09:41 (over)"),
+        (STEADY, "is my training slow?", "No, the pace is steady"),
+    ],
+)  # fmt: skip
+def test_what_became_of_it_is_told_by_what_came_after(text: str, said: str, begins: str) -> None:
+    headline = _said("log", text, said)
+    assert headline.startswith(begins), headline
+
+
+ONE_BAD = "index, name, ecc.errors.uncorrected.volatile.total, temperature.gpu\n" + "".join(
+    f"{n}, NVIDIA H100 80GB HBM3, {2 * (n == 1)}, 40\n" for n in range(3)
+)
+MISMATCH = "Nov 18 02:26:09 n2 kernel: NVRM: API mismatch: the client has the version 550.107.02, but\nNov 18 02:26:09 n2 kernel: NVRM: this kernel module has the version 550.90.07.  Please\n"
+NAN = "".join(
+    f"[2026-11-25 06:02:{n:02}] step={10 * n} loss={2.2 if n < 6 else 'nan'} step_time=0.83s\n" for n in range(9)
+)
+
+
+@each(
+    ("text", "said", "begins"),
+    [
+        (SLURM, "did the driver cause it?", "No sign in what was read that it is the driver."),
+        (SLURM, "是显存不够吗?", "所读内容中没有迹象表明是显存不足的问题。"),
+        (STEPS, "is the data loader slow?", "What was read does not tell whether it is the data loader."),
+        (STEPS, "is the gpu broken?", "No sign of a broken GPU in what was read."),
+        (FULL, "显卡坏了吗?", "目前看不是，而是软件：作业"),
+        (QUIET, "is my GPU memory bad?", "No sign in what was read that it is the GPU's memory, and nothing else wrong."),
+        (OFF, "is it a hardware problem?", "Yes, as far as it shows: GPU hardware"),
+        (MISMATCH, "how do I stop it from happening again?", "It comes back as long as its cause stays."),
+        (OFF, "怎么防止再发生?", "只要原因还在，就会再次发生"),
+        (NAN, "which checkpoint should I resume from?", "Not simply the newest"),
+        (NAN, "从哪个step的checkpoint恢复?", "不要直接用最新的"),
+        (STEADY, "which checkpoint should I resume from?", "The newest complete one"),
+        (ONE_BAD, "are the other two fine?", "Yes, as far as it was read: nothing was found on GPU 0, GPU 2"),
+    ],
+)  # fmt: skip
+def test_a_second_question_is_answered_from_what_was_given(text: str, said: str, begins: str) -> None:
+    headline = _said("input" if text.startswith("index") else "log", text, said)
+    assert headline.startswith(begins), headline
+
+
+@each(
+    ("said", "wish"),
+    [
+        ("有没有问题?", Intent.DIAGNOSE), ("有问题吗", Intent.DIAGNOSE), ("这日志有没有什么异常", Intent.DIAGNOSE),
+        ("有没有别的问题?", None), ("还有问题吗?", None), ("这卡要不要换?", Intent.VERDICT), ("怎么恢复?", Intent.NEXT),
+        ("第一次和最后一次是什么时候?", Intent.EVENTS), ("how much does it cost the job?", Intent.DIAGNOSE),
+        ("what does a GPU hour cost in euros?", None), ("what is the last collective that rank 5 completed?", Intent.DIAGNOSE),
+        ("what is xid 79?", None), ("can I still use it?", None), ("is it safe to use?", None), ("还能用吗?", None),
+        ("is the node back up?", Intent.VERDICT), ("what should I check after the reboot?", None),
+    ],
+)  # fmt: skip
+def test_no_other_topic_is_read_into_a_question_about_files(said: str, wish: Intent | None) -> None:
+    assert meant(understand(said)) is wish
