@@ -91,6 +91,13 @@ _TIMES: tuple[tuple[_Words, float], ...] = (
     (lazy(rf"(?i)\b(?:time|dt|took)['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
     (lazy(rf"(?i)\b(?:time|dt|took)['\"]?[ :=|]{{1,4}}{_NUMBER} ?(?:s|sec|seconds)\b"), 1.0),
 )  # fmt: skip
+# What a step waited for its next batch: data_time 0.010 s (MMEngine), Data  0.011 ( 0.012) (PyTorch's examples), batch-generator (Megatron)
+_DATA_WORDS = r"(?:data(?:[ _-]?(?:load(?:ing|er)?|wait(?:ing)?|fetch(?:ing)?))?(?:[ _]?time)?|data_t|batch-generator)"
+_DATA: tuple[tuple[_Words, float], ...] = (
+    (_hinted("data", rf"(?i)\b{_DATA_WORDS}(?: ?\(ms\)|_ms)['\"]?[ :=|]{{1,6}}{_NUMBER}"), 1e-3),
+    (_hinted("data", rf"(?i)\b{_DATA_WORDS}['\"]?[ :=|]{{1,6}}{_NUMBER} ?ms\b"), 1e-3),
+    (_hinted("data", rf"(?i)\b{_DATA_WORDS}(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,6}}{_NUMBER}(?: ?s\b|(?= ?[(|,\s]|$))"), 1.0),
+)  # fmt: skip
 # What goes up when steps get faster, and its unit
 _RATES: tuple[tuple[_Words, str], ...] = (
     (_hinted("/s", r"\b(\d[\d.]{0,12}) ?(?:it|iter|step)s?/s\b"), "it/s"),
@@ -137,6 +144,7 @@ class Step:
     kind: str  # lines that look alike
     epoch: float | None = None
     may_add_up: bool = False  # `seconds` may be those since the start
+    data: float | None = None  # s of it that were spent waiting for the next batch
     skipped: int = 0  # steps since the line before that were not taken: their gradients overflowed
 
 
@@ -165,7 +173,7 @@ def read(text: str) -> Step | None:
     return Step(
         number, _positive(seconds), _positive(rate), unit, loss, gradient, load, int(rank[1]) if rank else None,
         "validation" if _VALIDATION.match(text) else "",
-        float(epoch[1]) if epoch else None, may_add_up, round(_value(_SKIPPED.search(text)) or 0),
+        float(epoch[1]) if epoch else None, may_add_up, _first(_DATA, text), round(_value(_SKIPPED.search(text)) or 0),
     )  # fmt: skip
 
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import PurePath
 
-from knowledge.observation import Clock, Observation, Scalar, Status
+from knowledge.observation import Clock, Observation, Scalar, Scope, Status, Subject
 from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
@@ -22,10 +23,11 @@ from probes.parse._app_lines import AppLine, application_head, holds, peel_all, 
 from probes.parse._pace import median
 from probes.parse._step_lines import STEPS, Step, read
 
-NAME, REVISION = "training-log", 2
+NAME, REVISION = "training-log", 3
 TIMED = 5.0  # s between two lines, from which on a clock of whole seconds tells them apart by a fifth
 GROWN = 10.0  # times the usual gradient: our habit; clipping hides it, and healthy runs peak for single steps
 DIVERGED = 1.5  # times the loss that was reached: our habit
+FEWEST, AT_END = 5, 20  # lines that tell how long a step waited for its data: how it goes now
 EDGE = 3  # values of the loss at each end, of which the middle one counts
 END = {"gradients": 5, "loss": 10}  # values at the end that show it
 SKIPPED = (
@@ -61,6 +63,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     _ranks(emit, series)
     _numbers(emit, told)
     _skipped(emit, told)
+    _data_wait(emit, told)
     last = told[-1].line
     emit.out.append(
         Observation(
@@ -94,6 +97,22 @@ def _seen(emit: Emitter, told: Sequence[_Told]) -> None:
     if rates:
         usual, line = median(t.step.rate or 0.0 for t in rates), rates[-1].line
         emit.fact("training.rate", emit.document, f"{_short(usual)} {rates[-1].step.unit}", line.number, line.raw)
+
+
+def _data_wait(emit: Emitter, told: Sequence[_Told]) -> None:
+    """Which share of the steps at the end the job waited for its data, where the lines tell both times."""
+    timed = [t for t in told if t.step.data is not None and t.step.seconds is not None][-AT_END:]
+    if len(timed) < FEWEST:
+        return
+    share = median(_data_share(t.step.data or 0.0, t.step.seconds or 0.0) for t in timed)
+    job = Subject(Scope.JOB, PurePath(emit.document.id).name, emit.document)
+    last = timed[-1].line
+    emit.fact("job.step.data_wait.share", job, round(share, 1), last.number, last.raw)
+
+
+def _data_share(data: float, step: float) -> float:
+    """In percent; what is longer than the step is not counted in it."""
+    return 100 * data / (step if data <= step else data + step)
 
 
 # --- how long steps take ----------------------------------------------------------------------
@@ -340,6 +359,7 @@ FORMAT = LogFormat(
         "training.loss.first",
         "training.loss.last",
         "training_pace",
+        "job.step.data_wait.share",
     ),
     sniff=sniff,
     triggers=STEPS,
