@@ -227,8 +227,12 @@ def _frames(reading: Reading) -> None:
             place = None
 
 
+# ms without an answer, from which on the kernel calls the tasks that wait hung (hung_task_timeout_secs, docs.kernel.org/admin-guide/sysctl/kernel.html)
+HANGS = 120_000
+
+
 def _returns(reading: Reading) -> None:
-    """Say of a file server that was lost after how long it answered again: that is no more than information."""
+    """Say of a file server that was lost after how long it answered again: a short while is no more than information."""
     for place, o in enumerate(reading.found):
         if o.fact == "filesystem_stall" and isinstance(o.value, Event) and o.value.get("state") != "restored":
             reading.found[place] = replace(o, value=Event(None, {**o.value.fields, "severity": "warning"}))
@@ -250,7 +254,9 @@ def _returns(reading: Reading) -> None:
             ):
                 gone = max(0, o.at - before.at) // 10**6
                 away: dict[str, Scalar] = {"away_ms": gone} if gone else {}
-                if before.value.get("state") == "lost":  # a client that was evicted has lost data, back or not
+                if (
+                    before.value.get("state") == "lost" and gone < HANGS
+                ):  # a client that was evicted has lost data, back or not
                     away["severity"] = "info"
                 reading.found[earlier] = replace(before, value=Event(None, {**before.value.fields, **away}))
 

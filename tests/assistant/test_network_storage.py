@@ -121,6 +121,19 @@ def test_a_stalled_server_is_the_root_of_a_blocked_checkpoint() -> None:
     }
 
 
+@each(
+    ("log", "wanted"),
+    [
+        ("[100.1] nfs: server 10.8.0.5 not responding, still trying\n[230.1] INFO: task python:44120 blocked for more than 120 seconds.\n[671.1] nfs: server 10.8.0.5 OK\n",
+         ["file-system-stalled"]),
+        ("[100.1] nfs: server 10.8.0.5 not responding, still trying\n[130.1] nfs: server 10.8.0.5 OK\n", []),  # no more than information
+    ],
+)  # fmt: skip
+def test_a_server_that_was_away_long_enough_is_the_root_of_what_hung(log: str, wanted: list[str]) -> None:
+    roots = [f.rule.id for f in diagnose(parse_text("kmsg", log), load()).findings if f.counts and not f.behind]
+    assert roots == wanted
+
+
 def test_a_checkpoint_that_will_not_fit() -> None:
     tight = {**ROOM, "bfree": 30000, "bavail": 30000}  # MiB; the file has 40 GiB
     assert set(check(filesystems(mounts=[{"line": NFS, "statvfs": tight}]), json.dumps(WRITES))) == {
