@@ -46,10 +46,10 @@ _REASON = r"\bnode (?P<node>\S{1,120}) reason set to: ?(?P<why>.{1,200})|: (?P<c
 _INVALID = r"[Ss]etting node (\S{1,120}) state to (INVAL|DRAIN|DOWN)(?: with reason: ?(.{1,200}))?"
 _COUNTS = r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)"
 # slurmd[881]: error: *** STEP 88123.0 ON n1 CANCELLED AT 2025-11-12T10:00:00 DUE TO TIME LIMIT ***
-_CANCELLED = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) ON \S{1,120} CANCELLED AT \S{1,40}(?: DUE TO ([A-Z ]{1,60}?))? \*\*\*"
+_CANCELLED = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) ON (?P<node>\S{1,120}) CANCELLED AT \S{1,40}(?: DUE TO (?P<why>[A-Z ]{1,60}?))? \*\*\*"
 # error: *** EXTERN STEP FOR 88123 STEPD TERMINATED ON n1 AT 2025-11-12T10:05:00 DUE TO JOB NOT ENDING WITH SIGNALS ***
 # error: *** STEP 88123.0 STEPD TERMINATED ON n1 AT 2025-11-12T10:05:00 DUE TO JOB NOT ENDING WITH SIGNALS ***
-_STUCK = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) STEPD TERMINATED ON \S{1,120} AT "
+_STUCK = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) STEPD TERMINATED ON (?P<node>\S{1,120}) AT "
 # update_node: node n1 reason set to: Kill task failed        error: slurmd error running JobId=88123 on node(s)=n1: Kill task failed
 # error: Prolog/Epilog: Kill task failed, draining node n1
 _NOT_KILLED = r"\bKill task failed\b"
@@ -67,10 +67,10 @@ def read(reading: Reading) -> None:
         if "CANCELLED AT" in entry.message and (ended := rx(_CANCELLED).search(entry.message)):
             told: dict[str, Scalar] = {
                 "step": ended[1],
-                "reason": (ended[2] or "").lower(),
+                "reason": (ended["why"] or "").lower(),
                 "text": body(entry.message),
             }
-            reading.event("slurm_step_ended", reading.node(entry), entry, told)
+            reading.event("slurm_step_ended", _of(reading, entry, ended["node"]), entry, told)
         if "state to" not in entry.message or (found := rx(_INVALID).search(entry.message)) is None:
             continue
         counts = rx(_COUNTS).search(found[3] or "")
@@ -82,6 +82,12 @@ def read(reading: Reading) -> None:
             "text": body(entry.message),
         }  # fmt: skip
         reading.event("slurmctld_inval", node(found[1]), entry, fields)
+
+
+def _of(reading: Reading, entry: Entry, name: str) -> Subject:
+    """The node that a line names; under its longer name where that wrote the line."""
+    writer = reading.host(entry)
+    return node(writer if writer.partition(".")[0] == name else name)
 
 
 def _states(reading: Reading) -> None:
@@ -131,7 +137,9 @@ def _unkillable(reading: Reading) -> None:
     for entry in reading.entries:
         text = entry.message
         if "STEPD TERMINATED" in text and (found := rx(_STUCK).search(text)) and not is_command(entry, found.start()):
-            stuck.setdefault(reading.node(entry), {}).setdefault(found[1], entry)  # the output of a job has it too
+            stuck.setdefault(_of(reading, entry, found["node"]), {}).setdefault(
+                found[1], entry
+            )  # the output of a job has it too
         elif entry.kind is not Kind.DAEMON or not entry.tag.startswith("slurm"):
             continue
         elif KILL_FAILED in text and (found := rx(_NOT_KILLED).search(text)) and not is_command(entry, found.start()):

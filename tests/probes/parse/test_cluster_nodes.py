@@ -140,6 +140,26 @@ def test_a_step_that_slurm_ended_is_understood_and_covers_no_other_error() -> No
 
 
 @each(
+    ("writer", "host", "subject"),
+    [("", "", "n1"), ("", "login", "n1"), ("n1", "", "n1"), ("n1.cluster", "", "n1.cluster"), ("n10", "", "n1"), ("", "n1.cluster", "n1.cluster")],
+)  # fmt: skip
+@each(
+    "what",
+    [
+        "CANCELLED AT 2026-03-10T06:11:01 DUE TO TIME LIMIT ***",
+        "STEPD TERMINATED ON n1 AT 2026-03-10T06:11:01 DUE TO X ***",
+    ],
+)
+def test_what_happened_to_a_step_is_of_the_node_that_the_line_names(
+    writer: str, host: str, subject: str, what: str
+) -> None:
+    before = f"Mar 10 06:11:01 {writer} slurmstepd[8]: " if writer else "[2026-03-10T06:11:01.331] [88.0] "
+    on = "" if what.startswith("STEPD") else "ON n1 "
+    got = kernel_log.parse(lines_of(f"{before}error: *** STEP 88.0 {on}{what}"), Context("x", host))
+    assert {o.subject.id for o in got if o.fact.startswith("slurm_step_") and o.status is Status.OK} == {subject}
+
+
+@each(
     ("text", "answers"),
     [("", True), ("$ sinfo -R", True), ("slurm_load_node error: Unable to contact slurm controller", False)],
 )

@@ -113,7 +113,7 @@ STORIES = [
     Story(
         "slurm_step_unkillable",
         "slurmstepd: error: *** STEP 4242.0 STEPD TERMINATED ON gpu-07 AT 2026-03-03T12:05:01 DUE TO JOB NOT ENDING WITH SIGNALS ***",
-        fields={"step": "4242.0"},
+        "node gpu-07", {"step": "4242.0"},
     ),
     Story(
         "slurm_step_unkillable",
