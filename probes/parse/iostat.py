@@ -11,9 +11,12 @@ from knowledge.observation import Observation, Status, Value, node
 from knowledge.text import clean, excerpt
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._sysstat_title import titled
 
-NAME, REVISION = "iostat", 1
-PROVIDES = ("node.cpu.iowait", "node.disk.busiest", "node.disk.busiest.busy", "node.disk.busiest.await")
+NAME, REVISION = "iostat", 2
+PROVIDES = (
+    "node.cpu.iowait", "node.disk.busiest", "node.disk.busiest.busy", "node.disk.busiest.await", "node.disk.busiest.read_await",
+)  # fmt: skip
 # Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s ...  aqu-sz  %util
 _HEAD = re.compile(r"Device:?\s{1,60}(?=.{0,400}await)(?=.{0,400}%util)\S.{10,400}")
 # avg-cpu:  %user   %nice %system %iowait  %steal   %idle
@@ -28,6 +31,7 @@ def sniff(head: str) -> int:
 
 def parse(text: str, context: Context) -> list[Observation]:
     """The busiest disk of the last report; failed where its table is cut."""
+    context = titled(text, context)
     text = bare(text).text  # the line of a shell behind it is no half line of the table
     columns: list[str] = []
     rows: list[tuple[str, dict[str, float], Line]] = []
@@ -53,7 +57,10 @@ def parse(text: str, context: Context) -> list[Observation]:
         out.append(Observation("node.disk.busiest", node(context.host), None, Status.FAILED, at, detail=why))
     if rows := [row for row in rows if not row[0].startswith(("loop", "ram"))]:
         name, row, line = max(rows, key=lambda found: (found[1]["%util"], _await(found[1])))
-        for part, value in (("", name), (".busy", row["%util"]), (".await", _await(row))):
+        values: list[tuple[str, Value]] = [("", name), (".busy", row["%util"]), (".await", _await(row))]
+        if "r_await" in row:  # of fewer than one read a second the mean says nothing
+            values.append((".read_await", row["r_await"] if row.get("r/s", 0.0) >= 1 else 0.0))
+        for part, value in values:
             out.append(_told(f"node.disk.busiest{part}", value, line, context))
     return out
 

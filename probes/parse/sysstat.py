@@ -11,6 +11,7 @@ import re
 from knowledge.observation import Observation, Scope, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._sysstat_title import titled
 
 NAME, REVISION = "sysstat", 2
 _CPU = {
@@ -79,7 +80,7 @@ def parse(text: str, context: Context) -> list[Observation]:
                 tables.setdefault(columns[0], {})[cells[0] if keyed else ""] = values, line
         elif not told:
             columns = []
-    sheet = _Sheet(context)
+    sheet = _Sheet(titled(text, context))
     if online and (placed or "CPU" in tables):
         sheet.add("node.cpu.online", sheet.node, *online)
     _cpus(sheet, tables.get("CPU", {}))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Status
-from probes.base import DocumentFormat
+from probes.base import Context, DocumentFormat
 from probes.parse import iostat, mounts, vmstat
 from tests.probes.parse.smi_case import CONTEXT, capture
 
@@ -29,6 +29,7 @@ def test_iostat_tells_the_busiest_disk_of_the_last_report() -> None:
     assert iostat.FORMAT.sniff(text) == 92
     assert (got["node.disk.busiest"], got["node.disk.busiest.busy"], got["node.cpu.iowait"]) == ("sdb", 100.0, 38.22)
     assert got["node.disk.busiest.await"] == 900.0, "of a hundred reads and three hundred writes"
+    assert {o.subject.id for o in iostat.FORMAT.parse(text, Context("x"))} == {"n1"}, "its title names the machine"
 
 
 @given(
