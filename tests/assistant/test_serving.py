@@ -11,6 +11,7 @@ import pytest
 
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.intent.parse import understand
+from assistant.sources import parse_text
 from knowledge.observation import Observation, Scope, Source, Subject, gpu, node
 from knowledge.symptoms import symptoms
 from probes.base import Context
@@ -186,3 +187,22 @@ def test_each_rule_of_servers_is_behind_the_symptom() -> None:
     ours = {r.id for r in load().rules if r.id.startswith("serving-")}
     assert len(ours) >= 14
     assert ours <= symptoms()["slow-serving"].rules
+
+
+ILLEGAL = "[{} TP1] Scheduler hit an exception: Traceback (most recent call last):\nRuntimeError: CUDA error: an illegal memory access was encountered\n"
+ASSERT = "[{} TP1] Scheduler hit an exception: Traceback (most recent call last):\nRuntimeError: CUDA error: device-side assert triggered\n"
+WATCHDOG = "[2025-11-20 01:07:03 TP3] Watchdog timeout (self.watchdog_timeout=300)\n"
+
+
+@each(
+    ("text", "causes"),
+    [
+        (ILLEGAL.format("2025-11-20 01:02:03") + WATCHDOG, {"cuda-illegal-access"}),
+        (ASSERT.format("2025-11-20 01:02:03") + WATCHDOG, {"cuda-device-assert"}),
+        (WATCHDOG + "[2025-11-20 01:17:03 TP1] RuntimeError: CUDA error: an illegal memory access was encountered\n", set()), (WATCHDOG, set()),
+    ],
+)  # fmt: skip
+def test_the_watchdog_of_a_server_is_what_follows_an_earlier_error(text: str, causes: set[str]) -> None:
+    d = diagnose(parse_text("log", text), load())
+    timed_out = by_rule(d)["serving-watchdog-timeout"]
+    assert {f.rule.id for f in d.findings if f.id in timed_out.explained_by} == causes

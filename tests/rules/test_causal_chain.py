@@ -387,3 +387,19 @@ CAPTURED = sorted({*QUIET_PROCESS, *WAITS, *SLOW_LOADER} - {"process.state"})
 def test_what_could_not_be_read_is_never_a_fault(lost: list[str], status: Status) -> None:
     result = concluded(world({0: dict.fromkeys(lost, status)}))
     assert not roots(result)
+
+
+def test_what_ends_a_rank_explains_whichever_watchdog_notices() -> None:
+    """A job's watchdog (NCCL) and a server's (SGLang) both see only that a rank does not come."""
+    told = {
+        rule.id: {e.rule: (e.on, e.within, e.late, e.effect) for e in rule.explains}
+        for rule in load().rules
+        if rule.area in ("cuda", "xid")
+    }
+    ends = {
+        rule: (e["nccl-watchdog-timeout"], e.get("serving-watchdog-timeout"))
+        for rule, e in told.items()
+        if "nccl-watchdog-timeout" in e
+    }
+    assert len(ends) > 10
+    assert not [rule for rule, (job, server) in ends.items() if job != server]
