@@ -521,11 +521,11 @@ def _note_parts(name: str, parts: Sequence[Part], left: int, g: _Gathering) -> N
     names = [part.label for part in parts if part.label]
     of, more = ", ".join(names[:3]), f" (+{len(names) - 3})" if len(names) > 3 else ""
     en, zh = (
-        (f"label of its machine, task or pod: {of}{more}", f"标签（主机、任务或 Pod）：{of}{more}")
+        (f"the label of its machine, task or pod: {of}{more}", f"标签（主机、任务或 Pod）：{of}{more}")
         if names
-        else ("time", "时间")
+        else ("its time", "时间")
     )
-    g.notes.append(_note(name, f"each line was read without its {en}", f"已去掉每行前的{zh}"))
+    g.notes.append(_note(name, f"each line was read without {en}", f"已去掉每行前的{zh}"))
     if left:
         g.notes.append(
             _note(name, f"{left} lines have no such label and were not read", f"有 {left} 行没有标签，未读取")
