@@ -52,7 +52,7 @@ def answer(turn: Turn) -> Reply | None:
     if not roots:
         parts += w.section("Not known", "尚不清楚", [w.gaps(m) for u in d.undecided[:2] if (m := u.missing)])
     return Reply(
-        turn.lang, _head(w, suspect, rows, held, follows, roots), tuple(parts), focus=first[0].id if first else "",
+        turn.lang, _head(w, suspect, rows, held, follows, roots, meant[0].id), tuple(parts), focus=first[0].id if first else "",
         settled=bool(held or roots), suggestions=suggest(turn.lang, "why", "alternatives", "next"),
         data={"answer": "suspicion", "suspect": suspect.id, "held": [f.rule.id for f in held],
               "hypotheses": [{"id": r.id, "state": str(r.state)} for r in rows]},
@@ -68,8 +68,10 @@ def _readings(w: Words, meant: Sequence[Hypothesis], first: Sequence[Finding]) -
 
 
 def _head(
-    w: Words, s: Suspect, rows: Sequence[Row], held: Sequence[Finding], follows: Sequence[Finding], roots: Sequence[Finding]
+    w: Words, s: Suspect, rows: Sequence[Row], held: Sequence[Finding], follows: Sequence[Finding], roots: Sequence[Finding],
+    first: str,
 ) -> str:  # fmt: skip
+    """`first`: the hypothesis that the suspect is named for, or that the words name."""
     from assistant.dialogue.cause import NOT_KNOWN, kind_of
     from assistant.differential import Stand
 
@@ -91,6 +93,14 @@ def _head(
             )
             + found
         )
+    main = next((r for r in rows if r.id == first), None)
+    if (
+        main is not None
+        and main.state is Stand.AGAINST
+        and main.against
+        and all(r.state is not Stand.POSSIBLE for r in rows)
+    ):
+        return led(w.t("No, as far as it was read", "就已读内容看不是"), main.against[0], w.lang) + end + found
     if any(r.state is Stand.POSSIBLE for r in rows):
         return (
             w.t(

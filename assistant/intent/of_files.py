@@ -98,6 +98,7 @@ _PRICED = lazy(
     rf"[$€£¥]|{_L}(?:usd|eur|dollars?|euros?|pric\w*|money|expens\w*|budget|bill\w*|cheap\w*|per (?:gpu )?hour|spend|spent|cents?|worth){_R}|元|钱|费用|价格|预算|成本|美元|多贵",
     _I,
 )
+_OUTAGE = lazy(rf"{_L}(?:outage|downtime|incident){_R}|停机|故障(?:损失|成本)|宕机", _I)  # what that costs is money
 _NEED = lazy(
     r"^\W*(?:so |and |then )?(?:do|will|would|should) (?:i|we|it) (?:really |now )?(?:need|want|buy|get|require) (?:a |an |another |more |some |the )?(?:bigger|larger|better|faster|newer|different|other|new|second|more|another)(?: [a-z0-9-]+){1,4}[\s?.!]*$|(?:需要|要)(?:换|买|加|用)?(?:更大|更好|更多|更快|另一)[^，。]{0,8}(?:吗|么|[?？])$",
     _I,
@@ -111,7 +112,7 @@ _MEANS = lazy(
 def _of_what_is_here(query: Query, text: str) -> bool:
     """Whether an answer from a book, or of prices, would say nothing of the files: what it costs the job, what rank 5 did last."""
     if query.intent is Intent.COST:
-        return not _PRICED.search(text)
+        return not _PRICED.search(text) and not _OUTAGE.search(text)
     if query.intent is not Intent.EXPLAIN or query.slots.xid or query.slots.sxid or _MEANS.search(text):
         return False
     of = query.slots
