@@ -53,7 +53,7 @@ def _of_one(query: Query, reply: Reply) -> Query:
 
 def _answer(query: Query, turn: Turn) -> Reply | None:
     """The answer to one question from what is known; None where more would have to be looked at."""
-    from assistant.dialogue import _host_memory, answerer
+    from assistant.dialogue import _became, _host_memory, answerer
 
     if query.intent is Intent.HISTORY:  # of what was given; other days stand in no diagnosis
         query = replace(query, intent=Intent.EVENTS)
@@ -61,7 +61,8 @@ def _answer(query: Query, turn: Turn) -> Reply | None:
         return None
     own = replace(turn, query=query, base=query)
     asks = query.intent in (Intent.WHICH, Intent.EVENTS)  # of what was given
-    return (_host_memory.answer(own) if asks else None) or answerer(query.intent).answer(own)
+    of_life = _became.answer(own) if query.intent is Intent.VERDICT else None
+    return of_life or (_host_memory.answer(own) if asks else None) or answerer(query.intent).answer(own)
 
 
 def first(reply: Reply) -> str:

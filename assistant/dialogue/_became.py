@@ -53,6 +53,7 @@ class _Told(NamedTuple):
     held: str = ""  # how long it stayed away
     act: str = ""  # what was done about it
     shown: tuple[Observation, ...] = ()  # the lines that say so
+    failed: bool = False  # whether what was done failed or was refused
 
 
 def answer(turn: Turn) -> Reply | None:
@@ -64,7 +65,7 @@ def answer(turn: Turn) -> Reply | None:
     f = _asked_of(turn)
     told = _state(w, f) if f is not None else None
     if f is None or told is None:
-        return None if f is None and not _names_nothing(turn) else _at_one_moment(turn, w, f)
+        return None if f is None and not _names_nothing(turn) else _at_one_moment(turn, w, kind)
     parts: list[Part] = [Items(tuple(excerpt(lines.shown(o), LINE) for o in told.shown[:SHOWN]))]
     if told.well and f.subject.up(Scope.GPU) is not None:
         parts.append(Paragraph(_NO_PROOF.in_(w.lang)))
@@ -101,6 +102,8 @@ def _asked_of(turn: Turn) -> Finding | None:
 def _head(w: Words, kind: Became, told: _Told) -> str:
     if kind is Became.AHEAD:
         return w.t(f"No log tells that ahead. So far: {told.said}", f"日志无法预知。目前：{told.said}")
+    if kind is Became.TRIED and told.act and told.failed:
+        return w.t(f"Tried: {told.act}. ", f"试过：{told.act}。") + told.said
     if kind is Became.TRIED:
         lead = w.t(f"Yes: {told.act}. ", f"有：{told.act}。") if told.act else w.t("No. ", "没有。")
         return lead + told.said
@@ -140,7 +143,7 @@ def _there(w: Words, f: Finding, act: Observation, behind: Sequence[Observation]
         how, how_zh = ("was refused", "被拒绝") if refused else ("failed", "失败")
         said = w.t(f"Still there: {name} of {at} {how}{tail}", f"仍然存在：{at} 的{name}{how_zh}{tail}")
         act_said = f"{done}{w.t(f', and it {how}', f'，但{how_zh}')}"
-        return _Told(led(said, _title(w, f), w.lang) + w.t(".", "。"), False, act=act_said)
+        return _Told(led(said, _title(w, f), w.lang) + w.t(".", "。"), False, act=act_said, failed=True)
     ns = (behind[0].at or 0) - (act.at or 0)
     gap, still = _long(ns), ns < SHORT
     said = w.t(f"{'Still there' if still else 'It came back'}, {gap.en} after {name} of {at}, last seen {seen}",
@@ -228,18 +231,25 @@ def _is_well(o: Observation) -> bool:
     return isinstance(o.value, Event) and o.value.get("state") in _BACK[o.fact]
 
 
-def _at_one_moment(turn: Turn, w: Words, f: Finding | None) -> Reply:
+def _at_one_moment(turn: Turn, w: Words, kind: Became) -> Reply:
     """What was read once, at no time that a line tells: it is there, or it is not."""
-    bad_now = bad_roots(w.d.findings)
-    if f is not None and bad_now:
-        head = led(w.t("There, by what was read", "就所读内容而言仍然存在"), w.title(f), w.lang) + w.t(".", "。")
+    named = words_of(without_cure(turn.query.text))
+    bad_now = bad_roots(scoped(w.d, turn.query.slots).about)
+    there = [f for f in (*bad_now, *bad(w.d.findings)) if all(x.search(f"{f.rule.id} {f.title.en}") for x in named)]
+    if kind is Became.TRIED:
+        head = w.t(
+            "Nothing that was read tells of a reset, a reboot or a reload of the driver.",
+            "所读内容没有提到复位、重启或重新加载驱动。",
+        )
+    elif there:
+        head = led(w.t("There, by what was read", "就所读内容而言仍然存在"), w.title(there[0]), w.lang) + w.t(".", "。")
     else:
-        head = led(w.t("Nothing of it in what was read", "所读内容中没有故障"), w.d.verdict.text.in_(w.lang), w.lang)
-    once = () if w.d.events else (Paragraph(_ONE_MOMENT.in_(w.lang)),)
+        head = led(w.t("Nothing of it in what was read", "所读内容中没有该故障"), w.d.verdict.text.in_(w.lang), w.lang)
+    once = (Paragraph(_ONE_MOMENT.in_(w.lang)),) if len(w.d.sources) == 1 and not w.d.events else ()
     return Reply(
-        turn.lang, head, once, focus=f.id if f is not None else "", settled=bool(bad_now),
+        turn.lang, head, once, focus=there[0].id if there else "", settled=bool(there),
         suggestions=suggest(turn.lang, "why", "next", "evidence"),
-        data={"answer": "became", "over": not bad_now, "finding": f.rule.id if f is not None else None},
+        data={"answer": "became", "asked": str(kind), "over": not there, "finding": there[0].rule.id if there else None},
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rules.engine import Finding
 
 NEAR = 0.35  # share of the words of a finding's title that an advice must hold to be about it; set on titles of rules of each area
+BESIDE = 0.05  # by which another kind of entry may be nearer: where it is more, the advice is of something else
 
 
 def answer(turn: Turn, f: Finding | None) -> Reply | None:
@@ -25,8 +26,11 @@ def answer(turn: Turn, f: Finding | None) -> Reply | None:
     from knowledge.advice import advice
 
     w, lang = words(turn), turn.lang
-    near = next((n for n in asked.nearest(f"how to prevent {f.rule.title.en}") if n.id.startswith("advice ")), None)
-    page = advice().get(near.id.removeprefix("advice ")) if near is not None and near.score >= NEAR else None
+    found = asked.nearest(f"how to prevent {f.rule.title.en}")
+    near = next(
+        (n for n in found if n.id.startswith("advice ") and n.score >= max(NEAR, found[0].score - BESIDE)), None
+    )
+    page = advice().get(near.id.removeprefix("advice ")) if near is not None else None
     lead = w.t("It comes back as long as its cause stays", "只要原因还在，就会再次发生")
     more = () if page is None else (Items((page.says.in_(lang), *(m.in_(lang) for m in page.more[:2]))),)
     rows = Fields((

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots
 from assistant.dialogue._words import Words, suggest, words
+from assistant.intent.after import became
 from assistant.intent.steps import asked
 from assistant.render.labels import titled
 from assistant.render.sheet import Items
@@ -56,7 +57,10 @@ def answer(turn: Turn) -> Reply | None:
     elif kind == "resume":
         head = _resume(w, lost)
     elif kind == "loss":
-        lead = "" if _WHICH.search(turn.query.text) else w.t("Yes: ", "是：")
+        neither = _WHICH.search(turn.query.text) or became(
+            turn.query.text
+        )  # a yes to "did it recover?" says the reverse
+        lead = "" if neither else w.t("Yes: ", "是：")
         head = f"{lead}{_title(w, lost[0])}{w.t('.', '。')}" if lost else _loss(w)
     else:
         head = _speed(w)

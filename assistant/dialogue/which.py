@@ -370,7 +370,7 @@ def others(turn: Turn) -> Reply | None:
     rest = [s for s in _measured(w, kind) if s not in {b.subject for b in blamed}]
     return Reply(
         turn.lang,
-        _of_others(w, kind, bad, rest),
+        _of_others(w, kind, bad, rest, turn.query.text),
         _parts(w, blamed, True),
         focus=bad[0].id,
         settled=bool(rest) or not _spares(bad),
@@ -380,6 +380,12 @@ def others(turn: Turn) -> Reply | None:
     )  # fmt: skip
 
 
+_ILL = lazy(
+    r"(?<![a-z])(?:wrong|broken|bad|faulty|sick|affected|problems?|issues?|errors?|too)(?![a-z])|(?<!没)(?<!没有)问题|坏|故障|影响|异常",
+    re.IGNORECASE,
+)
+
+
 def _spares(bad: Sequence[Finding]) -> bool:
     """Whether what has to be done leaves the rest of the node alone."""
     return not any(
@@ -387,7 +393,7 @@ def _spares(bad: Sequence[Finding]) -> bool:
     )
 
 
-def _of_others(w: Words, kind: Scope, bad: Sequence[Finding], rest: Sequence[Subject]) -> str:
+def _of_others(w: Words, kind: Scope, bad: Sequence[Finding], rest: Sequence[Subject], asked: str) -> str:
     what, title = scope_name(kind, w.lang), w.title(bad[0])
     if not _spares(bad):
         whole = next((f for f in bad if f.advice.bucket in WHOLE_NODE), None)
@@ -399,6 +405,9 @@ def _of_others(w: Words, kind: Scope, bad: Sequence[Finding], rest: Sequence[Sub
                    f"不能长期使用：{whole.advice.bucket} 会影响整个节点：{w.quoted(w.title(whole))}。")  # fmt: skip
     if rest:
         names = _names(w, [w.view.name(s) for s in rest])
+        if _ILL.search(asked):  # a yes to "is anything wrong with them?" says the reverse
+            return w.t(f"{led(f'Nothing was found on {names}, as far as it was read', title, 'en')}.",
+                       f"就已读内容而言，{names} 未发现问题：{w.quoted(title)}。")  # fmt: skip
         return w.t(f"{led(f'Yes, as far as it was read: nothing was found on {names}', title, 'en')}.",
                    f"可以，就已读内容而言，{names} 未发现问题：{w.quoted(title)}。")  # fmt: skip
     return w.t(f"{led(f'Nothing that was read is about another {what}', title, 'en')}. `nvidia-smi -q` of the node tells their state.",

@@ -39,6 +39,7 @@ _HELD = lazy(
 )
 _TRIED = lazy(
     rf"{_ASKS}(?:(?:was|were|is) there (?:a|an|any)|did (?:any(?:one|body)|some(?:one|body)|they|ops|it|the (?:node|machine|host|driver|gpu)) (?:try|do|get|have)?(?: a| an)?) ?(?:[a-z]+ )?{_CURE}(?![a-z])(?!.{{0,30}}(?:help|fix|work|solve))"
+    rf"|{_ASKS}(?:was|were|has|have) (?:the |that |a |any )?{_CURE} (?:been )?(?:done|performed|carried out|run|executed|made|tried)(?![a-z])"
     rf"|{_ASKS}(?:was|were|has|have|did) (?:the |my |our |this )?(?:it|node|machine|host|server|gpu|card|driver|box)s? (?:been |ever )?(?:re-?boot|reset|re-?load|re-?start|power[ -]?cycl)\w*"
     rf"|(?:有没有|是否|有无)(?:人)?(?:被|做|过|执行|尝试)?(?:过)?{_CURE_ZH}|{_CURE_ZH}过(?:吗|没|么)",
     _I,
@@ -56,6 +57,8 @@ _STATE = lazy(
     rf"|{_ASKS}(?:did|has|have|does) {_THING} (?:ever |really |just |finally )?(?:(?:come|came|comes?) (?:back|up again)|recur\w*|return(?:ed)?|happen(?:ed)? again|re-?appear\w*|re-?occur\w*|recover\w*|go(?:ne)? away|went away|clear(?:ed)? up|heal\w*|stay(?:ed)? (?:gone|quiet|up|fixed|down)|fail(?:ed)? again|stop(?:ped)? after)(?![a-z])"
     rf"|{_ASKS}(?:(?:is|are|was|were) {_THING} (?:ok|okay|fine|good|clean|healthy|quiet|normal|better)|any(?:thing)?(?: new| more| other)?(?: errors?| xids?| faults?| problems?)?|(?:was|were|is|are) there (?:any(?:thing)?|more|new)(?: [a-z]+){{0,3}}|what (?:happened|came)) (?:[a-z]+ ){{0,2}}?(?:after|since) (?:the |that |this |our |my )?{_CURE}"
     rf"|{_CURE_ZH}(?:之?后|完|以后|了(?:之?后|以后)?)[^，。]{{0,8}}?(?:好了?|恢复了?|正常了?|还[在有报是会]?|又|再|消失了?|没了|回来了?|解决了?|起来了?|怎么样|如何)[^，。]{{0,6}}?(?:吗|没|么|没有|[?？])"
+    rf"|{_ASKS}(?:does|do|did|is|are|can) {_THING} (?:answer(?:ing)?|respond(?:ing)?|work(?:ing)?|run(?:ning)?|reachable|visible|there|up) again(?![a-z])"
+    r"|^[^，。?？怎如]{0,12}(?:恢复|修好|缓过来)(?:过来)?了(?:吗|没有?|么)[?？]?$"
     r"|^\W*(?:现在|目前|后来|最后|最终|那)?(?:它|这个?|错误|故障|问题|链路|网络|网口|节点|机器|gpu|卡|显卡|服务|任务)?(?:现在|目前|后来|最后|最终)?(?:都|已经|是否)?(?:好|恢复|通|修好|解决|正常|起来|消失|没|回来|结束|缓过来)了(?:吗|没有?|么)[?？]?$"
     r"|还在(?:吗|不|么|报|掉|断|抖|卡|出|[?？])|还(?:在)?(?:报|掉|断|抖|出)(?:错|着|现|卡)?(?:吗|么|没)|(?:后来|之后|以后|后面)?(?:又|再次?)(?:出现|发生|报错?|掉卡?|断|复发|坏)(?:了|过)?(?:吗|没|么)|有没有(?:再|又)(?:次)?(?:出现|发生|报|掉|断)|复发了?(?:吗|没)",
     _I,

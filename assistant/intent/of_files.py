@@ -12,6 +12,7 @@ from assistant.intent.after import became, names_cure, prevents
 from assistant.intent.caused import caused
 from assistant.intent.changed import changed
 from assistant.intent.extremes import extreme
+from assistant.intent.kinds import asks_of_others
 from assistant.intent.lines import names_any
 from assistant.intent.query import Intent, Query
 from assistant.intent.steps import asked as steps
@@ -81,6 +82,11 @@ _SHALL = lazy(
     r"(?:要不要|该不该|需不需要|用不用|有没有必要|有必要|得不得|是不是(?:要|该|得|需要)|需要|用得着)(?:先|马上|立刻|直接|去)?(?:把?它)?(?:换|更换|修|返修|返厂|报修|送修|重启|复位|重置|排空|下线|隔离|停)[^，。]{0,6}$",
     _I,
 )
+_FINE = lazy(
+    rf"{_L}(?:ok|okay|fine|good|well|healthy|safe|usable|affected|unaffected|keep|run|running|stay|use|used|trust|work|working|problems?|wrong|broken|too){_R}|正常|好的?吗|没事|问题|能|可以|影响|坏",
+    _I,
+)
+_COMPARES = lazy(rf"{_L}(?:than|which|what|why|how|when|where){_R}|比|为什么|为啥|哪|怎么|多少", _I)
 # 有没有问题 | 这日志有问题吗: whether anything is wrong, and not what else it could be
 _ANY_WRONG = lazy(
     r"^\W*(?:请问|帮忙|看看|看下|看一下|这里?|那|这个|这份|这段|里面?|中|日志|文件|输出|结果|现在|目前|机器|节点|整体|到底|\s)*(?:有没有|有无|是不是有|是否有|有|出)(?:什么|啥|任何|了)?(?:问题|毛病|故障|异常|错误|报错|不对)(?:的?地方)?了?(?:吗|么|嘛|没有?|不)?[?？]?\s*$",
@@ -136,6 +142,8 @@ def meant(query: Query) -> Intent | None:
     if steps(text) == "resume" or _ANY_WRONG.search(text):
         return Intent.DIAGNOSE
     if query.intent in (Intent.EXPLAIN, Intent.FIX, Intent.UNKNOWN, Intent.PROBE) and _SHALL.search(text):
+        return Intent.VERDICT
+    if asks_of_others(text) and _FINE.search(text) and not _COMPARES.search(text):
         return Intent.VERDICT
     if _LASTED.search(text) or (_FIRST_LAST.search(text) and not _MORE.search(text)):
         return Intent.EVENTS

@@ -263,6 +263,13 @@ def test_whose_fault_it_is(text: str, said: str, begins: str) -> None:
     assert headline.startswith(begins), headline
 
 
+ONE_BAD = "index, name, ecc.errors.uncorrected.volatile.total, temperature.gpu\n" + "".join(
+    f"{n}, NVIDIA H100 80GB HBM3, {2 * (n == 1)}, 40\n" for n in range(3)
+)
+MISMATCH = "Nov 18 02:26:09 n2 kernel: NVRM: API mismatch: the client has the version 550.107.02, but\nNov 18 02:26:09 n2 kernel: NVRM: this kernel module has the version 550.90.07.  Please\n"
+NAN = "".join(
+    f"[2026-11-25 06:02:{n:02}] step={10 * n} loss={2.2 if n < 6 else 'nan'} step_time=0.83s\n" for n in range(9)
+)
 DBE = """Nov 20 10:11:12 n1 kernel: [90121.1] NVRM: Xid (PCI:0000:c3:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 6, subpartition 1.
 Nov 20 10:40:32 n1 kernel: [91881.3] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.183.06  Wed Jun 26 06:46:07 UTC 2024
 Nov 21 22:15:40 n1 kernel: [219989.4] NVRM: Xid (PCI:0000:c3:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 6, subpartition 1.
@@ -293,6 +300,10 @@ Nov 26 15:09:41 n3 kernel: [300671.1] nfs: server 10.8.0.5 OK
         (QUIET, "重启之后好了吗?", "11-18 02:36:44 重启之后，日志中 7 天内未再出现"),
         (QUIET, "was it rebooted after the error?", "Yes: the reboot at 11-18 02:36:44"),
         (OFF, "was it rebooted after the error?", "No. Nothing in the log ends it"),
+        (REFUSED, "did anyone reboot it after that?", "Tried: the reset at 11-18 02:26:09, and it was refused."),
+        (NAN, "did the loss recover?", "The loss became NaN"),
+        (ONE_BAD, "is it fixed now?", "There, by what was read. GPU 1"),
+        (ONE_BAD, "did the reset clear the pending row remap?", "Nothing of it in what was read."),
         (REFUSED, "is it still gone after the reset attempt?", "Still there: the reset of 11-18 02:26:09 was refused; last sign of it 11-18 02:41:55"),
         (REFUSED, "复位成功了吗?", "没有。仍然存在"),
         (FLAPS, "has the link recovered?", "Up again since 11-28 04:05:49, by the last line of it; lost 3 times before"),
@@ -304,17 +315,8 @@ Nov 26 15:09:41 n3 kernel: [300671.1] nfs: server 10.8.0.5 OK
     ],
 )  # fmt: skip
 def test_what_became_of_it_is_told_by_what_came_after(text: str, said: str, begins: str) -> None:
-    headline = _said("log", text, said)
+    headline = _said("input" if text.startswith("index") else "log", text, said)
     assert headline.startswith(begins), headline
-
-
-ONE_BAD = "index, name, ecc.errors.uncorrected.volatile.total, temperature.gpu\n" + "".join(
-    f"{n}, NVIDIA H100 80GB HBM3, {2 * (n == 1)}, 40\n" for n in range(3)
-)
-MISMATCH = "Nov 18 02:26:09 n2 kernel: NVRM: API mismatch: the client has the version 550.107.02, but\nNov 18 02:26:09 n2 kernel: NVRM: this kernel module has the version 550.90.07.  Please\n"
-NAN = "".join(
-    f"[2026-11-25 06:02:{n:02}] step={10 * n} loss={2.2 if n < 6 else 'nan'} step_time=0.83s\n" for n in range(9)
-)
 
 
 @each(
@@ -333,6 +335,8 @@ NAN = "".join(
         (NAN, "从哪个step的checkpoint恢复?", "不要直接用最新的"),
         (STEADY, "which checkpoint should I resume from?", "The newest complete one"),
         (ONE_BAD, "are the other two fine?", "Yes, as far as it was read: nothing was found on GPU 0, GPU 2"),
+        (ONE_BAD, "is anything wrong with the other two?", "Nothing was found on GPU 0, GPU 2, as far as it was read"),
+        (ONE_BAD, "另外两张卡有问题吗?", "就已读内容而言，GPU 0、GPU 2 未发现问题"),
     ],
 )  # fmt: skip
 def test_a_second_question_is_answered_from_what_was_given(text: str, said: str, begins: str) -> None:
@@ -347,6 +351,7 @@ def test_a_second_question_is_answered_from_what_was_given(text: str, said: str,
         ("有没有别的问题?", None), ("还有问题吗?", None), ("这卡要不要换?", Intent.VERDICT), ("怎么恢复?", Intent.NEXT),
         ("第一次和最后一次是什么时候?", Intent.EVENTS), ("how much does it cost the job?", Intent.DIAGNOSE),
         ("what does a GPU hour cost in euros?", None), ("what is the last collective that rank 5 completed?", Intent.DIAGNOSE),
+        ("are the remaining three ok?", Intent.VERDICT), ("另外两张卡有问题吗?", Intent.VERDICT), ("how much slower is it than the others?", None),
         ("what is xid 79?", None), ("can I still use it?", None), ("is it safe to use?", None), ("还能用吗?", None),
         ("is the node back up?", Intent.VERDICT), ("what should I check after the reboot?", None),
     ],
