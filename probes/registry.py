@@ -58,6 +58,7 @@ def exported(modules: Iterable[ModuleType]) -> tuple[Format, ...]:
 
 
 HEADLINE = 100  # the certainty of a document that is known by its own headline
+SEVERAL = "output-bundle"  # a file of several outputs, of which some may be logs
 LOG = 40  # the certainty from which a log format knows the file, and not a word in it
 # How a line of a syslog, a kernel log or an exported journal begins.
 _STAMPED = re.compile(
@@ -77,7 +78,7 @@ def sniff(head: str) -> Format | None:
     logs = [(score, form) for score, form in scores if isinstance(form, LogFormat)]
     log = last_named(leading(logs))
     sure = max((score for score, _ in logs), default=0)
-    if not isinstance(found, DocumentFormat) or log is None or sure < LOG:
+    if not isinstance(found, DocumentFormat) or log is None or sure < LOG or found.name == SEVERAL:
         return found
     between = _STAMPED.sub("", head)
     document = best(document_formats(), between)

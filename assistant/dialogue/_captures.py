@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from assistant.changes import FACTS_OF_INTEREST, counts_trouble
 from assistant.diagnosis import bad_roots
 from assistant.dialogue._words import suggest, words
 from assistant.intent.changed import changed
+from assistant.intent.window import window_of
 from assistant.render.labels import label, listed
-from assistant.render.sheet import Paragraph, Part, Table
+from assistant.render.lines import moment
+from assistant.render.sheet import Items, Paragraph, Part, Table
 from assistant.render.times import readable, when
 from assistant.reply import Reply
-from knowledge.facts import vocabulary
-from knowledge.observation import Event, Observation, Origin, Status
+from knowledge.facts import Kind, vocabulary
+from knowledge.observation import Event, Observation, Origin, Status, Subject
 from knowledge.text import clean
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from assistant.dialogue import Turn
     from assistant.dialogue._words import Words
     from rules.engine import Finding
+    from rules.factbase import FactBase
 
 ROWS = 24
 Change = tuple[Observation, Observation]
@@ -31,9 +36,11 @@ Change = tuple[Observation, Observation]
 def answer(turn: Turn) -> Reply | None:
     """What is gone, new and still there, then each value that differs; None where that is not asked, or one capture was given."""
     d, before = turn.diagnosis, turn.before
-    if d is None or before is None or not changed(turn.query.text):
+    if d is None or not changed(turn.query.text):
         return None
     w = words(turn)
+    if before is None:
+        return _of_samples(turn, w)
     changes = _differences(before, d)
     parts: list[Part] = [_table(w, changes[:ROWS])] if changes else []
     if len(changes) > ROWS:
@@ -43,6 +50,38 @@ def answer(turn: Turn) -> Reply | None:
         suggestions=suggest(turn.lang, "why", "next", "evidence"),
         data={"answer": "changed", "values": len(changes)},
     )  # fmt: skip
+
+
+def _of_samples(turn: Turn, w: Words) -> Reply | None:
+    """Each state that changed once within the samples of a file, in the time that is asked about; None where none did."""
+    window = window_of(turn.query.text, "")
+    places = dict.fromkeys(k.inner.subject for k in w.d.facts.observations)
+    found = [c for s in places for c in state_changes(w.d.facts, s)]
+    last = max((b.at or 0 for _, b in found), default=0)
+    kept = sorted((c for c in found if window is None or window.has(c[1].at or 0, last)), key=lambda c: c[1].at or 0)
+    if not kept:
+        return None
+    more = tuple(since(w, *c) for c in kept[1:ROWS])
+    return Reply(turn.lang, since(w, *kept[0]), (Items(more),) if more else (), settled=True,
+                 suggestions=suggest(turn.lang, "why", "next", "evidence"), data={"answer": "changed", "values": len(kept)})  # fmt: skip
+
+
+def since(w: Words, before: Observation, after: Observation) -> str:
+    """Since when a state is what it is, and what it was before."""
+    told, then = w.seen(after, places=False), w.seen(before, places=False)
+    at = moment(after)
+    return w.t(f"Since {at}: {told}; before: {then}.", f"自 {at} 起：{told}；之前：{then}。")
+
+
+def state_changes(facts: FactBase, subject: Subject) -> Iterator[Change]:
+    """Of each state of a thing the two samples between which it changed, where it did so once: a limit that was lowered."""
+    for fact in sorted(facts.facts):
+        if facts.vocabulary[fact].kind is not Kind.STATE:
+            continue
+        samples = sorted((o for o in facts.of(fact, subject) if o.at is not None and o.status.answered), key=lambda o: o.at or 0)  # fmt: skip
+        changes = [(a, b) for a, b in pairwise(samples) if a.value != b.value and a.clock is b.clock]
+        if len(changes) == 1:
+            yield changes[0]
 
 
 def _head(w: Words, before: Diagnosis, changes: Sequence[Change]) -> str:

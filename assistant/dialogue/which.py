@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad as bad_findings
 from assistant.diagnosis import bad_roots
 from assistant.dialogue import _most, cause
 from assistant.dialogue._blamed import Blamed, elsewhere, of_kind, other_end
+from assistant.dialogue._captures import since, state_changes
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
@@ -21,9 +21,8 @@ from assistant.render.labels import aside, colon, label, led, listed, scope_name
 from assistant.render.lines import moment
 from assistant.render.sheet import Items, Part
 from assistant.reply import Reply
-from knowledge.facts import Kind
 from knowledge.lazy import lazy
-from knowledge.observation import Event, Observation, Origin, Scope, Subject
+from knowledge.observation import Event, Origin, Scope, Subject
 from knowledge.text import clean, opened
 from rules.model import Bucket, Usable
 
@@ -229,25 +228,12 @@ def _when(w: Words, text: str, blamed: Sequence[Blamed]) -> str:
 
 def _of_samples(w: Words, f: Finding) -> str:
     """Since when a state of what a finding is about is what it is, where earlier samples say otherwise; else when it was read."""
-    changes = sorted(_changes(w, f), key=lambda c: c[1].at or 0)
+    changes = sorted(state_changes(w.d.facts, f.subject), key=lambda c: c[1].at or 0)
     if changes:
-        before, since = changes[0]
-        told, then = w.seen(since, places=False), w.seen(before, places=False)
-        return w.t(f" Since {moment(since)}: {told}; before: {then}.", f"自 {moment(since)} 起：{told}；之前：{then}。")
+        return f"{w.t(' ', '')}{since(w, *changes[0])}"
     times = sorted((o for o in f.because if o.at is not None), key=lambda o: o.at or 0)
     read = moment(times[-1]) if times else ""
     return w.t(f" Read at {read}; when it began is not told.", f"读取时间：{read}；何时开始未知。") if read else ""
-
-
-def _changes(w: Words, f: Finding) -> Iterator[tuple[Observation, Observation]]:
-    """Of each state of the thing the two samples between which it changed, where it did so once: a limit that was lowered."""
-    for fact in sorted(w.d.facts.facts):
-        if w.d.facts.vocabulary[fact].kind is not Kind.STATE:
-            continue
-        samples = sorted((o for o in w.d.facts.of(fact, f.subject) if o.at is not None and o.status.answered), key=lambda o: o.at or 0)  # fmt: skip
-        changed = [(a, b) for a, b in pairwise(samples) if a.value != b.value and a.clock is b.clock]
-        if len(changed) == 1:
-            yield changed[0]
 
 
 def _began(b: Blamed) -> float:

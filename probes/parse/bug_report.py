@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from knowledge.observation import Event, Observation
+from knowledge.observation import Event, Observation, Status
 from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat, Format, Line, LogFormat, best, lines_of
 from probes.parse._smi_emit import Emitter
@@ -38,6 +38,7 @@ NAME = "output-bundle"
 REVISION = 1
 HEAD = 65536
 MOST = 64  # sections that are looked at to recognise a file
+KNOWN = 30  # of the log format that leads in a section: what its lines tell counts, what they do not tell may stand elsewhere
 CERTAIN = 60  # of a log format within a section: most lines are of that log
 GREPPED = (
     "Scanning kernel log files"  # heading of lines that were picked out of logs: what is not there may have occurred
@@ -253,7 +254,8 @@ def _section(section: Section, formats: Sequence[Format], context: Context) -> l
             found = format_.parse(lines, context)
             # a page that happens to hold one such line is not a log in which nothing else was seen
             whole = certainty >= CERTAIN and not section.name.startswith(GREPPED)
-            out += found if whole else [o for o in found if isinstance(o.value, Event)]
+            told = format_ is chosen and certainty >= KNOWN
+            out += [o for o in found if whole or isinstance(o.value, Event) or (told and o.status is Status.OK)]
     return out
 
 

@@ -166,6 +166,9 @@ _SCONTROL = (
 _PLUGIN = "I1128 05:32:17.118221       1 health.go:162] XidCriticalError: Xid=48 on Device=GPU-5a1c2be0-8c7e-6c0b-1f8b-9a7e30f41d22; marking device as unhealthy.\n"
 
 
+_KERNEL = "[Tue Nov 24 09:14:02 2026] NVRM: Xid (PCI:0000:47:00): 63, pid=0, name=<unknown>, Row Remapper: New row marked for remapping\n"
+
+
 @each(
     "text",
     [
@@ -173,6 +176,7 @@ _PLUGIN = "I1128 05:32:17.118221       1 health.go:162] XidCriticalError: Xid=48
         f"ana@login:~$ sinfo -R\n{_SINFO}ana@login:~$ scontrol show node n7\n{_SCONTROL}ana@login:~$ ",
         f"{_SCONTROL}---\n$ kubectl logs -n gpu-operator plugin\n{_PLUGIN}",
         f"=== sinfo -R ===\n{_SINFO}=== kubectl logs plugin ===\n{_PLUGIN}",
+        f"{_SCONTROL}$ dmesg -T | tail\n{_KERNEL}",  # a document without a prompt ahead of a log
     ],
 )  # fmt: skip
 @each("as_log", [False, True])
@@ -181,7 +185,12 @@ def test_each_output_of_a_paste_is_read(text: str, as_log: bool, tmp_path_factor
     path.write_text(text)
     reading = read([str(path)], []) if as_log else read([], [str(path)])
     said = " ".join(f"{o.fact} {o.excerpt} {o.value}" for o in reading.observations)
-    for part, sign in ((_SINFO, "Not responding"), (_SCONTROL, "(7 < 8)"), (_PLUGIN, "Xid=48")):
+    for part, sign in (
+        (_SINFO, "Not responding"),
+        (_SCONTROL, "(7 < 8)"),
+        (_PLUGIN, "Xid=48"),
+        (_KERNEL, "Row Remapper"),
+    ):
         assert (sign in said) == (part in text), sign
 
 
