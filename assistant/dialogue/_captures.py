@@ -73,6 +73,16 @@ def since(w: Words, before: Observation, after: Observation) -> str:
     return w.t(f"Since {at}: {told}; before: {then}.", f"自 {at} 起：{told}；之前：{then}。")
 
 
+def since_when(w: Words, f: Finding) -> str:
+    """Since when a state of what a finding is about is what it is, where earlier samples say otherwise; else when it was read."""
+    changes = sorted(state_changes(w.d.facts, f.subject), key=lambda c: c[1].at or 0)
+    if changes:
+        return since(w, *changes[0])
+    times = sorted((o for o in f.because if o.at is not None), key=lambda o: o.at or 0)
+    read = moment(times[-1]) if times else ""
+    return w.t(f"Read at {read}; when it began is not told.", f"读取时间：{read}；何时开始未知。") if read else ""
+
+
 def state_changes(facts: FactBase, subject: Subject) -> Iterator[Change]:
     """Of each state of a thing the two samples between which it changed, where it did so once: a limit that was lowered."""
     for fact in sorted(facts.facts):
@@ -82,6 +92,11 @@ def state_changes(facts: FactBase, subject: Subject) -> Iterator[Change]:
         changes = [(a, b) for a, b in pairwise(samples) if a.value != b.value and a.clock is b.clock]
         if len(changes) == 1:
             yield changes[0]
+
+
+def _gap(w: Words) -> str:
+    """What stands between two sentences."""
+    return "" if w.lang == "zh" else " "
 
 
 def _head(w: Words, before: Diagnosis, changes: Sequence[Change]) -> str:
@@ -98,7 +113,7 @@ def _head(w: Words, before: Diagnosis, changes: Sequence[Change]) -> str:
     n = len(changes)
     span = _span(changes)
     values = w.t(f"{n} values differ{span and f', {span}'}.", f"有 {n} 项数值不同{span and f'，{span}'}。")
-    return w.t(" ", "").join([*said, values if n else w.t("No value differs.", "数值没有变化。")])
+    return _gap(w).join([*said, values if n else w.t("No value differs.", "数值没有变化。")])
 
 
 def _titles(w: Words, found: Sequence[Finding]) -> str:

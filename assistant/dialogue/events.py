@@ -167,7 +167,11 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
     if not every:
         verdict = w.d.verdict.text.in_(w.lang)
         if _WHEN.search(asked):  # counters and states are as of one moment
-            return w.t(f"When is not told by {source}. {verdict}", f"{source} 没有给出时间。{verdict}")
+            told = next((t for f in bad_roots(w.d.findings) if (t := _captures.since_when(w, f))), "")
+            gap = "" if w.lang == "zh" else " "
+            return f"{told}{gap}{verdict}" if told else w.t(
+                f"No time was read in {source}. {verdict}", f"{source} 中没有读到时间。{verdict}"
+            )  # fmt: skip
         return w.t(
             f"{source} has no line of an event that is understood. {verdict}",
             f"{source} 中没有可识别的事件行。{verdict}",

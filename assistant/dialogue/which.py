@@ -10,7 +10,7 @@ from assistant.diagnosis import bad as bad_findings
 from assistant.diagnosis import bad_roots
 from assistant.dialogue import _most, cause
 from assistant.dialogue._blamed import Blamed, elsewhere, of_kind, other_end
-from assistant.dialogue._captures import since, state_changes
+from assistant.dialogue._captures import since_when
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
@@ -58,8 +58,8 @@ def answer(turn: Turn) -> Reply:
     blamed = _of_all(about, kind, w, asked)
     if _FIRST.search(text):
         blamed = sorted(blamed, key=_began)[:1]
-    named = {b.subject for b in blamed} | {f.subject for f in bad}
-    rest = [s for s in _measured(w, kind) if s not in named]
+    named, names = {b.subject for b in blamed} | {f.subject for f in bad}, {b.name for b in blamed}
+    rest = [s for s in _measured(w, kind) if s not in named and clean(w.view.name(s)) not in names]
     if usable:
         head = _usable(w, blamed, rest)
     elif not meant_ and bad and kind is not None and specific(asked):
@@ -211,7 +211,7 @@ def _other_kinds(w: Words, kinds: Sequence[Scope], found: Sequence[Finding], ask
     if not names:
         return ""
     said = led(opened(listed(names, w.lang)), w.title(f), w.lang) + w.t(".", "。")
-    return w.t(" ", "").join([said, *(_unnamed(w, kind, found[:1], scope_name(kind, w.lang)) for kind in lacking)])
+    return _gap(w).join([said, *(_unnamed(w, kind, found[:1], scope_name(kind, w.lang)) for kind in lacking)])
 
 
 def _when(w: Words, text: str, blamed: Sequence[Blamed]) -> str:
@@ -220,20 +220,11 @@ def _when(w: Words, text: str, blamed: Sequence[Blamed]) -> str:
         return ""
     timed = sorted((o for o in blamed[0].finding.events if o.at is not None), key=lambda o: o.at or 0)
     if not timed:
-        return _of_samples(w, blamed[0].finding) or w.t(" No time was read beside it.", "该行未读到时间。")
+        said = since_when(w, blamed[0].finding) or w.t("No time was read beside it.", "该行未读到时间。")
+        return f"{_gap(w)}{said}"
     first, last = moment(timed[0]), moment(timed[0 if _FIRST.search(text) else -1])
     span = first if first == last else w.t(f"{first} to {last}", f"{first} 至 {last}")
     return w.t(f" At {span}.", f"时间：{span}。")
-
-
-def _of_samples(w: Words, f: Finding) -> str:
-    """Since when a state of what a finding is about is what it is, where earlier samples say otherwise; else when it was read."""
-    changes = sorted(state_changes(w.d.facts, f.subject), key=lambda c: c[1].at or 0)
-    if changes:
-        return f"{w.t(' ', '')}{since(w, *changes[0])}"
-    times = sorted((o for o in f.because if o.at is not None), key=lambda o: o.at or 0)
-    read = moment(times[-1]) if times else ""
-    return w.t(f" Read at {read}; when it began is not told.", f"读取时间：{read}；何时开始未知。") if read else ""
 
 
 def _began(b: Blamed) -> float:
@@ -265,6 +256,11 @@ def _parts(w: Words, blamed: Sequence[Blamed], usable: bool) -> tuple[Part, ...]
     ]
     more = len(blamed) - MOST
     return (Items((*said, *((label("more_lines", w.lang).format(n=more),) if more > 0 else ()))),) if said else ()
+
+
+def _gap(w: Words) -> str:
+    """What stands between two sentences."""
+    return "" if w.lang == "zh" else " "
 
 
 def _head(
@@ -353,7 +349,8 @@ def others(turn: Turn) -> Reply | None:
         return None
     kind = kind_asked(turn.query.text) or Scope.GPU
     blamed = _of_all(bad, kind, w)
-    rest = [s for s in _measured(w, kind) if s not in {b.subject for b in blamed}]
+    named, names = {b.subject for b in blamed}, {b.name for b in blamed}  # of a rank only a line names it
+    rest = [s for s in _measured(w, kind) if s not in named and clean(w.view.name(s)) not in names]
     return Reply(
         turn.lang,
         _of_others(w, kind, bad, rest, turn.query.text),

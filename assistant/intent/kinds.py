@@ -9,12 +9,18 @@ from knowledge.observation import Scope
 
 # The first that the sentence names is meant: "which process on this node".
 _KINDS = (
-    (Scope.PROCESS, lazy(r"\b(?:process(?:es)?|pids?|program|app|user|who(?:'s|se)?)\b|进程|程序|谁|用户")),
-    (Scope.RANK, lazy(r"\b(?:ranks?|tasks?)\b")),
-    (Scope.JOB, lazy(r"\bjobs?\b|作业|任务")),
-    (Scope.NIC, lazy(r"\b(?:nics?|hcas?|ports?|adapters?|interfaces?)\b|网卡|网口|端口")),
-    (Scope.GPU, lazy(r"\b(?:gpus?|cards?|devices?|accelerators?|ones?)\b|卡|显卡|gpu")),
-    (Scope.NODE, lazy(r"\b(?:nodes?|hosts?|machines?|servers?|box(?:es)?)\b|节点|机器|主机|台")),
+    (
+        Scope.PROCESS,
+        lazy(r"(?<![a-z0-9_])(?:process(?:es)?|pids?|program|app|user|who(?:'s|se)?)(?![a-z0-9_])|进程|程序|谁|用户"),
+    ),
+    (Scope.RANK, lazy(r"(?<![a-z0-9_])(?:ranks?|tasks?)(?![a-z0-9_])")),
+    (Scope.JOB, lazy(r"(?<![a-z0-9_])jobs?(?![a-z0-9_])|作业|任务")),
+    (Scope.NIC, lazy(r"(?<![a-z0-9_])(?:nics?|hcas?|ports?|adapters?|interfaces?)(?![a-z0-9_])|网卡|网口|端口")),
+    (
+        Scope.GPU,
+        lazy(r"(?<![a-z0-9_])(?:gpus?|cards?|devices?|accelerators?|ones?)(?![a-z0-9_])|卡(?![住死顿])|显卡|gpu"),
+    ),
+    (Scope.NODE, lazy(r"(?<![a-z0-9_])(?:nodes?|hosts?|machines?|servers?|box(?:es)?)(?![a-z0-9_])|节点|机器|主机|台")),
 )
 _USABLE = lazy(
     r"\b(?:ok|okay|fine|healthy|good|usable|safe|left|can (?:i|we)|still (?:use|run|work))\b|还能|能用|可用|可以用|好的|正常|没问题|没事"

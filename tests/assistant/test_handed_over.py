@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assistant.diagnosis import diagnose
+from assistant.dialogue import events
+from assistant.intent.parse import understand
 from assistant.sources import read
 from knowledge.derive import derive
 from knowledge.observation import Scope
 from probes import registry
 from probes.around import bare
 from probes.base import DocumentFormat
+from tests.assistant.dialogue.talk import rules, turn
 from tests.cases import each
 
 CAPTURES = Path(__file__).parent.parent / "captures"
@@ -223,6 +228,22 @@ def test_of_two_captures_the_later_one_leads(files: list[str], tmp_path_factory:
     assert (now["gpu.memory.share"], now["gpu.row_remap.pending"], now["gpu.utilization.core"]) == (0.0, False, 0)
     assert not any(o.subject.scope is Scope.PROCESS for o in reading.observations), "a process of the earlier one"
     assert {o.value for o in reading.earlier if o.fact == "gpu.row_remap.pending"} == {True}
+
+
+@each(
+    ("said", "head"),
+    [("what changed between the two?", "Gone: GPU 0000:1b:00.0"), ("前后有什么变化?", "已消失：GPU 0000:1b:00.0")],
+)
+def test_what_changed_between_two_captures_is_told(
+    said: str, head: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("captures") / "both.txt"
+    path.write_text(_THEN + _NOW)
+    reading = read([], [str(path)])
+    now, before = diagnose(reading.observations, rules()), diagnose(reading.earlier, rules())
+    reply = events.answer(replace(turn(now, understand(said)), before=before))
+    assert reply.headline.startswith(head)
+    assert "2026-11-23 08:10:00 -> 2026-11-23 09:40:00" in reply.headline
 
 
 @each(

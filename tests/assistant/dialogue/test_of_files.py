@@ -120,6 +120,14 @@ def _said(kind: str, text: str, said: str) -> str:
         (NCCL, "which node is at fault?", ["d02 only logged it: its peer 10.4.0.11"]),
         (NCCL, "是哪台机器的问题?", ["对端 10.4.0.11 或中间链路"]),
         (
+            CAPPED,
+            "what changed between 21:01 and 21:04?",
+            ["Since 2026-11-28 21:03:00.100", "350 W", "before", "700 W"],
+        ),
+        (CAPPED, "从什么时候开始的?", ["自 2026-11-28 21:03:00.100 起"]),
+        (RANKS, "哪个rank卡住了?", ["Rank 1"]),
+        (CAPPED, "有什么变化?", ["自 2026-11-28 21:03:00.100 起", "350 W"]),
+        (
             SMI,
             "can I use this node?",
             ["Nothing wrong was found in what was read", "the kernel log was not read (`dmesg -T`)"],
