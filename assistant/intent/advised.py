@@ -34,6 +34,12 @@ _SERVER = "model-server"
 _REPORTS = frozenset(("slow", "low", "often", "held-down"))
 _ASKS_OF_FAULT = frozenset(("how", "slow", "when", "meaning"))
 _ALONE = lazy(r"\s*[A-Za-z]{3,10}(?:_[A-Za-z0-9]{1,16}){1,5}(?:\s*=\s*[\w:,.]+)?\s*[?？]?\s*")
+# does NCCL_P2P_DISABLE=1 make training slower | NCCL_IB_DISABLE=1 会变慢吗
+_EFFECT = lazy(
+    r"(?<![a-z])(?:does|do|will|would|can|could) (?:setting |using )?[A-Za-z]{3,10}(?:_[A-Za-z0-9]{1,16}){1,5}(?![A-Za-z0-9_])"
+    r"|[A-Za-z]{3,10}(?:_[A-Za-z0-9]{1,16}){1,5}(?:\s*=\s*[\w:,.]+)?\s*(?:会|是否|能不能|对)",
+    re.IGNORECASE,
+)
 _ASKS_OF_VARIABLE = ("should", "may", "choose", "meaning", "affect", "safe")
 
 
@@ -57,7 +63,8 @@ def asked(said: str, marked: str, *, troubled: bool = False) -> Asked:
     if troubled:
         asks = {name: many for name, many in asks.items() if name not in _ASKS_OF_FAULT}
     of_variable = _of_variable(said)
-    if of_variable and (not asks.keys().isdisjoint(_ASKS_OF_VARIABLE) or _ALONE.fullmatch(said)):
+    asked_of_it = not asks.keys().isdisjoint(_ASKS_OF_VARIABLE) or _ALONE.fullmatch(said) or _EFFECT.search(said)
+    if of_variable and asked_of_it:
         return Asked(of_variable)
     about = named("verb", words) | named("thing", words)
     if served := named("thing", words_of(said)).get(_SERVER):  # a server by its name is marked as a process

@@ -55,7 +55,7 @@ _NO_HAN = lazy("[^\u4e00-\u9fff]+")
 _MAY_STATE = (*told.TELLS, Intent.EXPLAIN, Intent.FIX, Intent.NEXT, Intent.PROBE, Intent.HISTORY, Intent.UNKNOWN)
 # Asks what something is, whatever else is said.
 _MEANS = lazy(
-    r"\b(?:means?|meaning|explain|definition|differ(?!ent (?!from|to|than|between)[a-z])\w*|what (?:is|are|does|do) (?:an? |the )?[a-z]+|what's an?|how (?:do|to|can) (?:i|we)?)\b|什么意思|是什么|含义|解释|区别|不一样|不同|差别|定义|如何|怎样",
+    r"\b(?:means?|meaning|explain|definition|differ(?!ent (?!from|to|than|between)[a-z])\w*|what (?:is|are|does|do) (?:an? |the )?[a-z]+|what's an?|how (?:do|to|can) (?:i|we)?)\b|什么意思|啥意思|是什么|含义|解释|区别|不一样|不同|差别|定义|如何|怎样",
     re.IGNORECASE,
 )
 _WHY = lazy(r"\bwhy\b|为什么|为啥|为何|咋回事|怎么回事|原因", re.IGNORECASE)
@@ -201,6 +201,8 @@ def _one(text: str, *, lang: str, pending: bool = False, hosts: Sequence[str] = 
         and _MATTERS.search(r.normal.text)
     ):
         intent = Intent.VERDICT  # a line that was pasted, and the question if it matters
+    if intent is Intent.EXPLAIN and (r.found.slots.xid or r.found.slots.sxid) and ranked.asks_if_hardware(r.said):
+        intent = Intent.VERDICT  # "is xid 48 hardware": yes or no, and no page about the code
     of_amounts = intent in _OF_FIGURES and (
         _refused(r) or (not (wish.outright or r.pasted.observations or wish.task) and amounts.told(r.said))
     )
@@ -432,15 +434,31 @@ _WHOLE = lazy(
 def _page(r: Reading) -> str:
     """The page that the words ask for; none of advice where the sentence only reports trouble ("quota exceeded: pod pending"),
     or asks if a value is usual ("dram active 11 % in decode, normal?")."""
-    page = page_of(r.words)
+    page = _of_mask(r.said) or page_of(r.words)
     if not page.startswith(ADVICE):
         return page
+    if r.found.slots.sxid:
+        return ""  # a switch's code says more of reboot or return than what holds of GPUs
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
     reports = reports and not advised.of_reports(page.removeprefix(ADVICE))
     judges = (asks_usual(r.said) or _FINE_AT_END.search(r.said)) and figures.measures(r.said)
     return "" if reports or judges else page
 
 
+def _of_mask(said: str) -> str:
+    """The page of a mask of clock event reasons that stands beside their name: its bits are what is asked."""
+    found = _HEX.search(said) if _REASONS.search(said) and _MEANS.search(said) else None
+    if found is None:
+        return ""
+    from knowledge.catalog.clock_events import decode
+
+    return f"clock {found[0]}" if decode(int(found[0], 16))[0] else ""
+
+
+_HEX = lazy(r"(?<![0-9a-z])0x[0-9a-f]{1,16}(?![0-9a-z])", re.IGNORECASE)
+_REASONS = lazy(
+    r"clocks?[ _](?:event|throttle)[ _]reasons?|thrott(?:le|ling)[ _]reasons?|降频原因|时钟事件", re.IGNORECASE
+)
 # util sits at 30%, fine?: asked of that value
 _FINE_AT_END = lazy(
     r"[0-9]\s?%[^,?，？]{0,12}[,，.]?\s*(?:ok|okay|fine|good|bad|low|normal)\s*[?？]*\s*$", re.IGNORECASE
@@ -665,9 +683,13 @@ def _signs(signs: Sequence[str], states: Stated) -> tuple[str, ...]:
         if _NOT_AS_IT_SHOULD.search(piece):
             continue
         words = words_of(piece)
+        at = next((n for n, w in enumerate(words) if w in NO), len(words))
+        ahead = symptoms.find(
+            words[:at]
+        )  # "hangs every hour, no error" as one clause: what stands ahead of the "no" is so
         bare = [w for w in words if w not in NO]
-        if len(bare) < len(words) and (
-            named := symptoms.find(bare)
+        if (
+            len(bare) < len(words) and not ahead and (named := symptoms.find(bare))
         ):  # "no packet loss"; "no gpu is visible" names one by its "no"
             affirmed, denied = affirmed.replace(piece, ""), denied.union(named)
     left = symptoms.find(words_of(affirmed))

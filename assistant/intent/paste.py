@@ -30,7 +30,7 @@ _LINE = lazy(
     r"EXT4-fs (?:error|warning)|slurmstepd: error|slurmd: error|srun: error|DUE TO TIME LIMIT|exitcode *: |Signal 9|nvidia-nvswitch[0-9]|No devices were found|"
     # what the tools around a job print: container runtimes, data loaders, kubectl, linkers
     r"Error response from daemon|could not select device driver|unknown or invalid runtime name|nvidia-container-cli: |OCI runtime create failed|unresolvable CDI devices|"
-    r"DataLoader worker \(pid|unable to open shared memory object|bus error encountered in worker|\(core dumped\)|Fatal Python error: |"
+    r"[Dd]ata[Ll]oader worker \(pid|unable to open shared memory object|bus error encountered in worker|\(core dumped\)|Fatal Python error: |"
     r"[Tt]erminated with exit code [0-9]|Reason: *OOMKilled|cu(?:DNN|BLAS|FFT|SPARSE|SOLVER) error: |NCCL error: |lib[A-Za-z0-9_.+-]{2,40}\.so(?:\.[0-9]+)*: cannot open shared object file|"
     r"NVIDIA driver on your system is too old|Found no NVIDIA driver on your system|CUDA driver version is insufficient for CUDA runtime|"
     r"RmInitAdapter(?: failed|:)|rm_init_adapter failed|osInitNvMapping|(?i:invalid gres\b)|(?:Memory access fault|HW Exception) by GPU node-[0-9]|"

@@ -1,4 +1,4 @@
-"""Whether a sentence asks how grave a code is, or which of several codes is the graver one."""
+"""Whether a sentence asks how grave a code is, which of several codes is the graver one, or whether it is the hardware's."""
 
 from __future__ import annotations
 
@@ -29,3 +29,16 @@ def asks_which(said: str) -> bool:
 def asks_how(said: str) -> bool:
     """Whether it is asked how grave a thing is."""
     return _HOW.search(said) is not None
+
+
+# is it hardware? | is xid 48 a hardware problem | was that my code | 是硬件问题吗: one side alone
+_HARDWARE = lazy(
+    r"(?<![a-z])(?:is|was) (?:it|this|that|(?:an? |the )?s?xid [0-9]{1,5})(?: (?:a|an|my|the|really|always|usually))* (?:hardware|hw|software|codes?|programs?|scripts?|bugs?)(?![a-z])"
+    r"|是(?:不是)?[^，。？?]{0,2}(?:硬件|程序|代码|软件)[^，。？?]{0,4}(?:吗|么|[?？]|$)",
+    re.IGNORECASE,
+)
+
+
+def asks_if_hardware(said: str) -> bool:
+    """Whether it is asked if a fault is the hardware's, or the program's, with no word of the other."""
+    return _HARDWARE.search(said) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
+from assistant.render.labels import colon, listed
 from assistant.render.sheet import Fields, Items, Paragraph, Part, Sheet
 from assistant.topics._common import action_words, others_say, sources
 from knowledge.catalog.clock_events import ClockEvent, all_events, decode, find
@@ -30,11 +31,14 @@ def sheet(words: Sequence[str], lang: str) -> Sheet:
     if mask is None or not decode(mask)[0]:
         raise UnknownNameError(KIND, word, (e.id for e in all_events()))
     reasons, rest = decode(mask)
-    lines = [f"0x{e.bit:x} {e.label}: {e.meaning.in_(lang)}" for e in reasons]
+    lines = [
+        f"0x{e.bit:x} {e.label}: {e.meaning.in_(lang)} {Text('A fault', '是否故障').in_(lang)}{colon(lang)}{e.fault_when.in_(lang)}"
+        for e in reasons
+    ]
     if rest:
         lines.append(f"0x{rest:x}: {Text('not known', '未知').in_(lang)}")
     return Sheet(
-        f"0x{mask:x}",
+        f"0x{mask:x}{colon(lang)}{listed([e.label for e in reasons], lang)}",
         (Items(tuple(lines)),),
         {"kind": KIND, "mask": mask, "reasons": [e.id for e in reasons], "rest": rest},
     )

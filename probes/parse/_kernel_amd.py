@@ -75,7 +75,8 @@ _PAGES = r"(?:RAS records:\s?(\d{1,9}) exceed threshold:\s?(\d{1,9})|Saved bad p
 _RESET = r"GPU (?:reset|Recovery)(?:\((\d{1,6})\))? ?(begin|succeeded|[Ff]ailed|end with ret = )(?:: )?(-?\d{1,6})?"
 _VRAM = "VRAM is lost due to GPU reset"
 # ring gfx_0.0.0 timeout, signaled seq=13441142, emitted seq=13441144       ring comp_1.0.1 timeout, but soft recovered
-_RING = r"\bring (\S{1,24}) timeout, (signaled seq=|but soft recovered)"
+# ring sdma0 timeout        the same line, told in short
+_RING = r"\bring (\S{1,24}) timeout(?:, (signaled seq=|but soft recovered)|\s*$|\s+[^,\s])"
 # Ring gfx_0.0.0 reset succeeded        Ring gfx_0.0.0 reset failed
 _RING_RESET = r"\bRing (\S{1,24}) reset (succeeded|failed)"
 # Process information: process python pid 2379 thread python:cs0 pid 2391       Process Main pid 65975 thread vkd3d pid 66181
@@ -229,10 +230,10 @@ def _resets(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
 
 def _rings(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
     for place, (index, entry) in enumerate(mine):
-        found = rx(_RING).search(entry.message) if " timeout, " in entry.message else None
+        found = rx(_RING).search(entry.message) if " timeout" in entry.message else None
         if not found:
             continue
-        recovered, process, pid = found[2].startswith("but"), "", None
+        recovered, process, pid = (found[2] or "").startswith("but"), "", None
         for _, other in _following(mine, place):
             if who := rx(_PROCESS).search(other.message):
                 process, pid = process or who[1], pid or int(who[2])

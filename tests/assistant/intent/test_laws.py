@@ -157,6 +157,7 @@ def test_a_number_of_a_symptom_is_heard(said: str, symptom: str, never: str) -> 
 @each(("said", "symptoms"), [
     ("no packet loss but nccl hangs", ("hang",)), ("nccl hangs, no packet loss, all ports active", ("hang",)),
     ("没有掉卡,但是训练变慢", ("slow-training",)), ("训练卡住,没有丢包", ("hang",)), ("no gpu is visible", ("gpu-missing",)),
+    ("training hangs every 6h no error", ("hang",)),
 ])  # fmt: skip
 def test_what_is_denied_is_no_symptom(said: str, symptoms: tuple[str, ...]) -> None:
     """A symptom that lies in the "no" itself stays one; and none is made of pieces of two clauses."""

@@ -12,6 +12,7 @@ from assistant.intent.query import Intent
 from assistant.intent.tasks import asked_how, asked_who
 from knowledge.howto import Does, Howto, howtos, spoken
 from rules.loader import load
+from tests.cases import each
 
 TASKS = [(h, d) for h in howtos().values() for d in h.does]
 FRAMES = ("how do I {} the {}", "what is the command to {} {}", "please, steps to {} my {} quickly")
@@ -90,3 +91,50 @@ def test_how_it_is_done_is_answered_whatever_is_told_beside_it(said: str, topic:
     assert query.intent in (Intent.FIX, Intent.EXPLAIN)
     assert query.topics[0].id == topic
     assert not query.observations
+
+
+@each(
+    ("said", "page"),
+    [
+        ("nsys report is 9gb and gui crashes, how do i capture only 5 steps", "nsys-some-steps"),
+        ("nsys 怎么只采 10 个 step", "nsys-some-steps"),
+        ("py-spy: Operation not permitted when i attach to the training in docker", "py-spy-permission"),
+        ("容器里 py-spy 没权限怎么办", "py-spy-permission"),
+        ("slurmd 报 invalid gres，加了 gres.conf 还是不认卡", "slurm-invalid-gres"),
+        ("can two processes share one mig slice with mps", "mps-in-mig"),
+        ("prometheus alert for gpu falling off bus, which dcgm metric do i use", "lost-gpu-alert"),
+        ("GPU 掉卡用什么指标告警", "lost-gpu-alert"),
+        ("dcgm-exporter shows no DCGM_FI_PROF_* metrics", "exporter-without-prof"),
+        ("trtllm engine built on A100 wont load on L40S, do I need to rebuild", "tensorrt-engine-on-another-gpu"),
+        ("triton 排队 300ms 推理 10ms 怎么调", "triton-queue-or-compute"),
+        ("loss spike at step 41k then recovered, hardware or data? grad norm 38", "loss-spike"),
+        ("batch 翻倍速度没怎么变快，为什么", "bigger-batch-no-faster"),
+        ("lustre checkpoint writes get slower every day", "saves-get-slower"),
+        ("ib port physical state Polling, what does it mean", "ib-physical-state"),
+        ("ibstat shows Rate: 200 but these are ndr 400 cards, one node only", "port-below-its-rate"),
+        ("imex service not running on one node of the nvl72", "imex-down"),
+        ("vram grows every step until oom", "oom-after-hours"),
+        ("what saves the most memory for the least slowdown", "fit-in-memory"),
+        ("ib 网卡 symbol error 每小时涨 200 多，要不要换线", "symbol-errors"),
+        ("loss 突然变 nan，重跑同一个 ckpt 又好了，是不是卡坏了", "nan-hardware-or-code"),
+        ("does NCCL_P2P_DISABLE=1 make training slower", "nccl-p2p-disable"),
+    ],
+)
+def test_what_the_sentence_names_is_answered_and_no_general_page(said: str, page: str) -> None:
+    assert understand(said).page == f"advice {page}"
+
+
+@each("said", [
+    "prometheus alert gpu lost fired on node 7, what now", "doubled the batch size and now it ooms", "host memory grows every hour",
+    "sxid 20034 reboot or rma", "loss spiked, then nan from step 900",
+])  # fmt: skip
+def test_a_report_of_words_like_these_is_no_such_question(said: str) -> None:
+    assert not understand(said).page
+
+
+@each(("said", "page"), [
+    ("clocks_event_reasons.active 0x0000000000000004 what does that mean", "clock 0x0000000000000004"),
+    ("clocks_throttle_reasons.active 是 0x8 啥意思", "clock 0x8"), ("the register reads 0x8, what does that mean", ""),
+])  # fmt: skip
+def test_a_mask_beside_its_name_is_what_is_asked(said: str, page: str) -> None:
+    assert understand(said).page == page
