@@ -184,6 +184,23 @@ def distinct(found: Iterable[Topic]) -> list[Topic]:
     return out
 
 
+def close_page(query: Query) -> str:
+    """The page that answers a sentence of which nothing else was understood: a message that stands in it, or the entry whose own
+    questions share much of it and rare words. Empty where none is that near: a list of the closest is then all there is."""
+    from assistant.find import asked
+
+    best = query.topics[0] if query.topics else None
+    if best is not None and best.kind in _MESSAGES and best.score >= _MESSAGE and page(best.id, query.lang):
+        return best.id
+    near = next((n for n in asked.nearest(read(query)) if n.id.startswith(("advice ", "howto "))), None)
+    return near.id if near is not None and near.score >= _CLOSE and near.held >= _RARE else ""
+
+
+_MESSAGES = frozenset({"pytorch", "cuda", "nccl", "rule"})  # what programs and drivers print
+_MESSAGE = 28.0  # score of a search that has all of a message's words; a sentence that shares some stays near 20
+_CLOSE, _RARE = 0.45, 12.0  # share of the question, and the weight of it that three rare words have
+
+
 def unknown(query: Query, found: Sequence[Topic], lang: str, answer: str) -> Reply:
     """Nothing is known about what was named: said so, with the closest topics."""
     said = text_in(lang, f'Nothing is known here about "{quoted(query)}".', f"这里没有关于“{quoted(query)}”的知识。")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assistant.diagnosis import State, Verdict, bad, bad_roots, only_said
 from assistant.dialogue import _counters, _normal
 from assistant.dialogue._of_run import decided, meanwhile, nothing_wrong, of_run
-from assistant.dialogue._pages import closest, distinct
+from assistant.dialogue._pages import close_page, closest, distinct
 from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
 from assistant.dialogue._should import Advised, asked_in, asked_of, compared
 from assistant.find import search
@@ -89,6 +89,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         return measured
     if turn.query.symptoms and not said:
         return None  # the differential says more
+    if not said and turn.query.unread and (known := close_page(turn.query)):
+        return _of_page(turn, known)
     rows = rated(d, said)
     worst = rows[0].rating if rows else Rating.OPEN
     if worst is Rating.BAD:
@@ -125,6 +127,16 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     lacks = dict.fromkeys(w.gaps(u.missing) for u in d.undecided[:3] if u.missing)
     parts += w.section("Would settle it", "可据此判断", [line for line in lacks if line])
     return _reply(turn, head, parts, Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, NO_TEXT), rows)
+
+
+def _of_page(turn: Turn, name: str) -> Reply:
+    """The page about what was told, where none of it could be judged: no verdict, so the question stays open."""
+    from assistant.dialogue import explain
+
+    found = explain.shown(name, turn.lang)
+    return replace(
+        found, settled=False, data={**found.data, "usable": "unknown", "not_taken_as_fact": list(turn.query.unread)}
+    )
 
 
 def _of_counters(turn: Turn, w: Words, said: Sequence[Observation], lost: Sequence[str]) -> Reply | None:

@@ -349,6 +349,14 @@ class Session:
                 from assistant.dialogue import _pages
 
                 return self._said_only(state, _pages.unknown(query, query.topics, query.lang, "explain"))
+            from assistant.dialogue._pages import close_page
+
+            if query.intent is Intent.DIAGNOSE and (
+                known := close_page(query)
+            ):  # whether "this card" can be used no page tells
+                page = replace(query, intent=Intent.EXPLAIN, page=known)
+                reply = self._answer(state, apart, page, concluded(self, state, (), ()), None)
+                return self._conclude(state, apart, replace(reply, settled=False))
             return self._conclude(state, apart, phrases.nothing_said(self.inventory.here, query.text, query.lang))
         reply = self._answer(state, apart, query, concluded(self, state, (), told), None)
         if away is not None:

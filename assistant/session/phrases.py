@@ -50,7 +50,7 @@ _ANOTHER = lazy(
     re.IGNORECASE,
 )
 _OF_JOBS = lazy(
-    r"(?<![a-z])(?:nccl|all[-_]?reduce|collectives?|ranks?|trainings?|trainers?|pre-?train\w*|fine[- ]?tun\w+|multi[- ]?node|nodes|cluster|rack|vllm|sglang|inference|fabric ?manager|nvlinks?|nvswitch\w*|infiniband|roce|sinfo|squeue|checkpoints?|ckpts?|data ?loaders?|fsdp|ddp|deepspeed|megatron|torch\w*|pytorch|cuda|epochs?)(?![a-z])|训练|检查点|多卡|显存|微调|多机|多节点|单机|集群|机架|通信|推理",
+    r"(?<![a-z])(?:nccl|all[-_]?reduce|collectives?|ranks?|trainings?|trainers?|pre-?train\w*|fine[- ]?tun\w+|multi[- ]?node|nodes|cluster|rack|vllm|sglang|inference|fabric ?manager|nvlinks?|nvswitch\w*|infiniband|roce|sinfo|squeue|checkpoints?|ckpts?|data ?loaders?|fsdp|ddp|deepspeed|megatron|torch\w*|pytorch|cuda|epochs?|py-?spy|nsys|ncu|nsight|slurm\w*|sbatch|srun|gres|pyxis|enroot|apptainer|kubectl|k8s|kubernetes|pods?|helm|exporter|prometheus|grafana|wandb|tensorboard|mpirun|conda|grad(?:ient)?[- ]norms?|loss)(?![a-z])|梯度|损失|训练|检查点|多卡|显存|微调|多机|多节点|单机|集群|机架|通信|推理",
     re.IGNORECASE,
 )
 

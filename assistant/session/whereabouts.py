@@ -55,9 +55,8 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
     if query.page.startswith("advice "):
         return True
     of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith(_OF_GPUS) for o in query.observations)
-    if (of_process(query) and not phrases.another_machine(query.text)) or (
-        phrases.this_machine(query.text) and not of_gpus
-    ):
+    named_here = of_process(query) and not query.pasted  # a PID in a line of a log is one of the machine that wrote it
+    if (named_here and not phrases.another_machine(query.text)) or (phrases.this_machine(query.text) and not of_gpus):
         return False
     if phrases.speaks_of_jobs(query.text):
         return True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assistant.dialogue._pages import close_page
+from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from assistant.reply import Reply
 from knowledge.text import clean
@@ -43,3 +45,13 @@ def test_any_text_is_quoted_safely(text: str, lang: str) -> None:
 
 def test_a_paste() -> None:
     assert len(unknown("lorem ipsum " * 90_000).headline) < 120
+
+
+@each(("said", "page"), [
+    ("torch 2.1 on rtx 5090: no kernel image is available for execution on the device", "cuda cudaErrorNoKernelImageForDevice"),
+    ("Failed to initialize NVML: Unknown Error inside container after a few hours, host ok", "pytorch nvml-unknown-in-container"),
+    ("sglang decode 40 tok/s on 8xH100 for llama 70b bs=1 is that normal", "advice expected-tokens"),
+    ("the flux capacitor shows 40 gigawatts, is that normal", ""),
+])  # fmt: skip
+def test_a_page_that_is_near_enough_is_shown_where_nothing_was_a_fact(said: str, page: str) -> None:
+    assert close_page(understand(said)) == page

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from assistant.intent.parse import understand
+from assistant.intent.query import Intent
 from assistant.session.core import Result, Session
 from assistant.session.inventory import Inventory
 from assistant.session.looking import FRESH
 from assistant.session.state import Origin, Seen, State, _sum, plain, restored
 from assistant.session.steps import Collect, Collected, Conclude, Said
+from assistant.session.whereabouts import about_elsewhere
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Source, node
 from rules.loader import load as load_rules
@@ -264,3 +267,14 @@ def test_a_name_that_nobody_knows_is_asked_back(sentence: str, headline: str, of
     assert step.reply.suggestions == offered
     assert not step.reply.settled
     assert where(about(offered[-1])) == offered[-1]  # each of them is a sentence that can be said
+
+
+@each(("sentence", "apart"), [
+    ("py-spy dump --pid says Permission Denied in k8s pod", True), ("wandb shows no gpu metrics", True), ("kubectl logs 看不到输出", True),
+    ("dataloader worker (pid 4411) is killed by signal: Bus error", True), ("check this node", False), ("what is wrong", False),
+    ("why is pid 4411 slow", False),
+])  # fmt: skip
+def test_a_tool_of_gpu_work_is_not_looked_for_on_a_machine_without_a_gpu(sentence: str, apart: bool) -> None:
+    query = replace(understand(sentence), page="")
+    query = query if query.intent in (Intent.DIAGNOSE, Intent.VERDICT) else replace(query, intent=Intent.DIAGNOSE)
+    assert about_elsewhere(Origin(), query) is apart
