@@ -41,6 +41,7 @@ class Should:
     word: Text
     doing: Text
     without: bool = False  # whether it is asked if it can be done without
+    either: bool = False  # whether it is one of two: "keep or drain" has no yes and no no
 
 
 _WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
@@ -48,7 +49,7 @@ _WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
     for asked, word, doing, pattern in (
         (Asked.REPLACE, Text("replace it", "更换"), Text("replacing it", "更换"),
          r"(?<![a-z])(?:replac(?:e|ed|ing)|rma(?:'?d)?|swap(?:ped)?|(?:return|send back) (?:it|them|the (?:gpu|card|board)s?))(?![a-z])|更换|换掉|换卡|换新|换[吗么嘛不]|[要该得]换(?!驱动)|返修|返厂|报修|送修|[能有没]救|救[得不]?回|(?<![a-z])(?:salvag|beyond repair|(?:it|gpu|card|board) (?:is )?(?:dead|toast|bricked)(?![a-z]))"),
-        (Asked.DRAIN, Text("drain the node", "排空节点"), Text("draining the node", "排空节点"), r"\b(?:un)?(?:drain|cordon)(?:ed|ing)?\b|排空|腾空|封锁|隔离|下线"),
+        (Asked.DRAIN, Text("drain the node", "排空节点"), Text("draining the node", "排空节点"), r"\b(?:un)?(?:drain|cordon)(?:ed|ing)?\b|排空|腾空|封锁|隔离|下线|停机|(?<![a-z])take (?:it|the (?:node|machine|box|host)) (?:down|offline|out)(?![a-z])"),
         (Asked.RESET, Text("reset the GPU", "复位 GPU"), Text("resetting the GPU", "复位 GPU"), r"\b(?:gpu[- ]?)?reset(?:ting)?\b|复位|重置"),
         (Asked.REBOOT, Text("reboot the node", "重启节点"), Text("rebooting the node", "重启节点"),
          r"\b(?:reboot(?:ed|ing)?|power[- ]?cycle)\b|\brestart (?:it|the (?:node|machine|server|host|box))\b|重启(?!.{0,4}(?:作业|任务|进程|应用|训练))"),
@@ -97,7 +98,13 @@ def asked_of(query: Query) -> Should | None:
     should, at = next(((s, m) for s, m in found if m is not None), (None, None))
     if should is None or at is None:
         return None
-    return replace(should, without=_WITHOUT.search(text[: at.start()]) is not None)
+    return replace(
+        should, without=_WITHOUT.search(text[: at.start()]) is not None, either=_EITHER.search(text) is not None
+    )
+
+
+# keep or drain | drain or leave it | 排空还是继续用
+_EITHER = lazy(r"(?<![a-z])or(?![a-z]| not| just wait)|还是(?![^，。？?]{0,3}[没不])")
 
 
 # can it be fixed without a reboot | how do I avoid a reset | 不重启能修好吗; 要不要重启 and 为什么不重启 ask for the act
@@ -119,10 +126,16 @@ def asked_in(query: Query) -> str:
 
 
 _IT = lazy(r"\brestart (?:it|this|that)\b|重启(?!.{0,4}(?:节点|机器|主机|服务器|整机))", re.IGNORECASE)
+_A_JOB = lazy(r"(?<![a-z])(?:job|run|training|process|program|app)(?![a-z])|任务|作业|训练|进程|程序", re.IGNORECASE)
+
+
+def speaks_of_a_job(text: str) -> bool:
+    """Whether a sentence has work in it that "it" may be: "my job died, can I just restart it"."""
+    return _A_JOB.search(text) is not None
 
 
 def of_a_job(should: Should | None, query: Query) -> Should | None:
-    """`should`, where what is wrong is a job's: to restart "it" is to start the job anew."""
+    """`should`, where what is wrong is a job's, or ended one: to restart "it" is to start the job anew."""
     if should is None or should.asked is not Asked.REBOOT or not _IT.search(query.text):
         return should
     return next(s for s, _ in _WORDS if s.asked is Asked.RESTART_JOB)
@@ -156,7 +169,8 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
             f"不够：{w.quoted(more.title)}。应当 {more.action}",
         )
     if same is not None:
-        yes = led(f"Yes, {should.word.en}", same.title, "en")
+        word = should.word.en
+        yes = led(f"{word[0].upper()}{word[1:]}" if should.either else f"Yes, {word}", same.title, "en")
         return w.t(f"{yes}. {same.action}", f"需要{should.word.in_('zh')}：{w.quoted(same.title)}。{same.action}")
     if asked is Asked.REPLACE and bucket is Bucket.CONTACT_SUPPORT:
         return w.t(
@@ -181,7 +195,7 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         )
     if asked is Asked.DRAIN and first.stops:
         when = until.in_(w.lang)
-        lead = f"Yes, keep new work away until {when or 'it is repaired'}"
+        lead = f"{'Drain it and' if should.either else 'Yes,'} keep new work away until {when or 'it is repaired'}"
         return w.t(f"{led(lead, title, 'en')}. {action}",
                    f"需要，在{when or '修复'}之前不要安排新任务：{w.quoted(title)}。{action}")  # fmt: skip
     if should.without:
@@ -189,6 +203,6 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
             f"{led(f'Yes, without {doing}', title, 'en')}. {action}", f"可以不{doing}：{w.quoted(title)}。{action}"
         )
     return w.t(
-        f"{led(f'No, {doing} is not what this asks for', title, 'en')}. {action}",
+        f"{led(f'Not {doing}' if should.either else f'No, {doing} is not what this asks for', title, 'en')}. {action}",
         f"不需要{doing}：{w.quoted(title)}。建议 {action}",
     )

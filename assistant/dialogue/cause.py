@@ -13,6 +13,7 @@ from assistant.diagnosis import bad_roots, only_said
 from assistant.dialogue import _order, _suspicion
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
+from assistant.intent.ranked import asks_if_hardware
 from assistant.intent.suspicion import suspect_of
 from assistant.render.labels import aside, led, listed
 from assistant.render.sheet import Fields, Items
@@ -112,7 +113,8 @@ def answer(turn: Turn) -> Reply:
 def of_code(turn: Turn) -> Reply | None:
     """Whether an XID that is told or pasted is the hardware's or the program's, where the same sentence asks that, and what to do."""
     d = turn.diagnosis
-    if d is None or not only_said(d.facts) or _BLAMES.search(turn.query.text) is None:
+    text = turn.query.text
+    if d is None or not only_said(d.facts) or not (_BLAMES.search(text) or asks_if_hardware(text)):
         return None
     if not (roots := bad_roots(d.findings)) or roots[0].xid is None:
         return None

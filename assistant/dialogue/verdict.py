@@ -15,7 +15,7 @@ from assistant.dialogue import _compared, _normal, _told, _work, cause
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
 from assistant.dialogue._scope import Scoped, scoped
-from assistant.dialogue._should import Advised, Asked, Should, asked_of, compared, of_a_job
+from assistant.dialogue._should import Advised, Asked, Should, asked_of, compared, of_a_job, speaks_of_a_job
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
 from assistant.dialogue.which import WHOLE_NODE, others
@@ -83,7 +83,8 @@ def answer(turn: Turn) -> Reply:
         usable = Usable.UNKNOWN  # a word of warning is no ground for a yes
     run = of_run(turn.query)
     should = asked_of(turn.query) if run is None else None
-    if about and about[0].subject.scope in (Scope.JOB, Scope.DOCUMENT):
+    ended = bool(about) and about[0].advice.bucket is Bucket.RESTART_APP and speaks_of_a_job(turn.query.text)
+    if ended or (about and about[0].subject.scope in (Scope.JOB, Scope.DOCUMENT)):
         should = of_a_job(should, turn.query)
 
     def head(w: Words) -> str:

@@ -14,6 +14,7 @@ from knowledge.compiled import shard
 from knowledge.facts import vocabulary
 from knowledge.readings import Rating
 from rules.loader import load
+from tests.cases import each
 
 MODELS = ("H100", "A100", "V100", "T4", "L4", "RTX 4090")
 RATINGS = (Rating.GOOD, Rating.OPEN, Rating.BAD)
@@ -63,3 +64,13 @@ def test_what_is_known_at_rest_is_of_facts_with_a_unit() -> None:
 
 def test_without_a_question_for_the_usual_nothing_is_called_so() -> None:
     assert not first("an idle V100 draws 40 W, can I use it?").startswith("Yes")
+
+
+@each(("said", "begins"), [
+    ("Remapping Failure Occurred : Yes. keep or drain", "Drain it and keep new work away"),
+    ("NVRM: Xid (PCI:0000:3b:00): 94, pid=22817, name=python3, Contained: SM (0x1). my job died, can i just restart it", "Yes, restart the job"),
+    ("Xid 31 报了一次，是硬件问题吗", "目前看不是"), ("is xid 48 hardware?", "Yes"), ("is xid 13 a hardware problem", "No"), ("xid 13 是代码问题吗", "目前看是"),
+    ("sxid 12028 是啥意思，要停机吗", "不需要排空节点"), ("sxid 20034 要停机吗", "需要"), ("SXid 20034 nvswitch, all 8 gpus dropped from the job. reboot or rma", "Not replacing it"),
+])  # fmt: skip
+def test_yes_and_no_are_of_what_is_asked(said: str, begins: str) -> None:
+    assert first(said).startswith(begins)
