@@ -5,7 +5,7 @@ A phrase tells a wish with a weight; `assistant.intent.intents` weighs what is f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -53,6 +53,19 @@ _classes = _Classes()
 def _row(number: int) -> phrases.Row:
     """A phrase of the lexicon, read when a sentence holds a word that it can begin with."""
     return phrases.parse(lexicon().phrases[number].text.removeprefix("^ "), _classes)
+
+
+@cache
+def _needs(number: int) -> tuple[frozenset[str], ...]:
+    """What a sentence must hold for a phrase, beside the word that it begins with."""
+    return phrases.needs(_row(number))
+
+
+def _may_stand(number: int, words: Collection[str]) -> bool:
+    for one in _needs(number):  # noqa: SIM110 - asked for hundreds of phrases of each sentence
+        if one.isdisjoint(words):
+            return False
+    return True
 
 
 @cache
@@ -131,7 +144,7 @@ def scores(words: Sequence[str]) -> Scores:
     by_first, every = tables()["firsts"], lexicon().phrases
     words = [w for w in words if w != ","]
     begin, finish = core(words)
-    inner = frozenset(words[begin:finish]) - {"?", "!"}
+    inner, held = frozenset(words[begin:finish]) - {"?", "!"}, frozenset(words)
     places: dict[int, list[int]] = {}
     for at, word in enumerate(words):
         for number in by_first.get(word, ()):
@@ -141,6 +154,8 @@ def scores(words: Sequence[str]) -> Scores:
     for number, starts in places.items():
         intent, weight, whole, text, page = every[number]
         if found.get(intent, 0) > weight or page.startswith("advice "):  # an advice is asked for by its page
+            continue
+        if not _may_stand(number, held):
             continue
         if whole or text.startswith("^ "):
             starts = [at for at in starts if at <= begin]
@@ -156,9 +171,10 @@ def page_of(words: Sequence[str]) -> str:
     """The page that a phrase of the sentence asks for though it does not name it ("does 60 % mean that 60 % is used?"); else empty."""
     by_first, every = tables()["firsts"], lexicon().phrases
     words = [w for w in words if w != ","]
+    held = frozenset(words)
     for at, word in enumerate(words):
         for number in by_first.get(word, ()):
-            if every[number].page and phrases.ends(_row(number), words, [at]):
+            if every[number].page and _may_stand(number, held) and phrases.ends(_row(number), words, [at]):
                 return every[number].page
     return ""
 

@@ -145,10 +145,10 @@ def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}, behind: str = 
 def _looks_like_node(low: str, ahead: str, hosts: Mapping[str, str], behind: str) -> bool:
     """Whether a name that no inventory holds has the form, or the place, of a machine's."""
     digit = any(c.isdigit() for c in low)
-    if not digit and low not in _common() | _not_hosts() and machines.only_machine(low, ahead, behind):
+    if not digit and low not in _words_of_day() and machines.only_machine(low, ahead, behind):
         return True
     if not digit:  # "on login-node", "node alpha": only a name when it is said to be one and no word
-        return bool(_MACHINE.search(ahead)) and "-" in low and low.partition("-")[0] not in _common() | _not_hosts()
+        return bool(_MACHINE.search(ahead)) and "-" in low and low.partition("-")[0] not in _words_of_day()
     first = re.split(r"[-.]", low)[0].rstrip("0123456789")
     if _HOSTLIKE_MODEL.fullmatch(low.partition(".")[0]):
         return True
@@ -206,6 +206,11 @@ def _not_hosts() -> frozenset[str]:
 @cache
 def _common() -> frozenset[str]:
     return frozenset(lexicon().roles.get("common", ()))
+
+
+@cache
+def _words_of_day() -> frozenset[str]:
+    return _common() | _not_hosts()
 
 
 @cache
