@@ -180,8 +180,9 @@ def _unlisted(seen: _Seen) -> list[Observation]:
             for g in seen.opens[process]:
                 holders[g].append(process)
     out = []
-    for (fact, g), found in sorted(seen.by.items(), key=lambda item: (item[0][0], repr(item[0][1]))):
-        if fact != "gpu.processes" or g.scope is not Scope.GPU or seen.value("gpu.processes", g) != 0:
+    told = [(g, found) for (fact, g), found in seen.by.items() if fact == "gpu.processes" and g.scope is Scope.GPU]
+    for g, found in sorted(told, key=lambda item: repr(item[0])):
+        if seen.value("gpu.processes", g) != 0:
             continue
         node = g.up(Scope.NODE)
         whole = node is not None and seen.one("node.processes.on_gpu", node) is not None
