@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from knowledge.lazy import lazy
@@ -37,6 +38,7 @@ _NUMBERED = (_INDEX, _MINOR, *TOOL_NUMBERS)
 _Name: TypeAlias = tuple[str, str]  # host, identifier of a GPU there
 
 
+@lru_cache(4096)  # a log names few, each in many lines
 def normalise_pci(text: str) -> str:
     """`text` as ``dddd:bb:dd.f`` in lower case.
 
