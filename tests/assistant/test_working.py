@@ -384,6 +384,15 @@ MEANT = {
 
 # What a counter tells and what it does not: asked as it stands, with a figure as an example or without; and the page that answers.
 TOLD_BY = {
+    "GPU占用率100%是什么意思": "GPU 利用率",
+    "GPU占用率和SM占用率有什么区别？": "GPU 利用率（GPU-Util）、SM 占用率",
+    "how many watts does an A100 draw under full load?": "Power of a GPU at full load: Near its power limit",
+    "H100满载功耗应该是多少瓦？": "满载 GPU 的功耗",
+    "how can I tell if the GPU is waiting for the CPU?": "Whether the GPU waits for the CPU",
+    "怎么看 GPU 是不是在等 CPU": "GPU 是否在等 CPU",
+    "GPU power drops to 90W every 20 seconds for 3 seconds": "Power or utilization that drops at equal distances",
+    "can I get DCGM profiling metrics on a GeForce card?": "No: DCGM's profiling fields",
+    "how do I measure whether my training is PCIe bound?": "Whether a job is bound by PCIe",
     "mean utilization is 60%: does that mean 60% of the gpu is used?": "Busy and working",
     "could a card show full utilization while nothing useful happens?": "Busy and working",
     "which metrics reveal that gpus only wait": "Busy and working",
