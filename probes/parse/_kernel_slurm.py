@@ -46,7 +46,7 @@ _REASON = r"\bnode (?P<node>\S{1,120}) reason set to: ?(?P<why>.{1,200})|: (?P<c
 _INVALID = r"[Ss]etting node (\S{1,120}) state to (INVAL|DRAIN|DOWN)(?: with reason: ?(.{1,200}))?"
 _COUNTS = r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)"
 # slurmd[881]: error: *** STEP 88123.0 ON n1 CANCELLED AT 2025-11-12T10:00:00 DUE TO TIME LIMIT ***
-_CANCELLED = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) ON (?P<node>\S{1,120}) CANCELLED AT \S{1,40}(?: DUE TO (?P<why>[A-Z ]{1,60}?))? \*\*\*"
+_CANCELLED = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) ON \S{1,120} CANCELLED AT \S{1,40}(?: DUE TO (?P<why>[A-Z ]{1,60}?))? \*\*\*"
 # error: *** EXTERN STEP FOR 88123 STEPD TERMINATED ON n1 AT 2025-11-12T10:05:00 DUE TO JOB NOT ENDING WITH SIGNALS ***
 # error: *** STEP 88123.0 STEPD TERMINATED ON n1 AT 2025-11-12T10:05:00 DUE TO JOB NOT ENDING WITH SIGNALS ***
 _STUCK = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) STEPD TERMINATED ON (?P<node>\S{1,120}) AT "
@@ -70,7 +70,7 @@ def read(reading: Reading) -> None:
                 "reason": (ended["why"] or "").lower(),
                 "text": body(entry.message),
             }
-            reading.event("slurm_step_ended", _of(reading, entry, ended["node"]), entry, told)
+            reading.event("slurm_step_ended", reading.node(entry), entry, told)
         if "state to" not in entry.message or (found := rx(_INVALID).search(entry.message)) is None:
             continue
         counts = rx(_COUNTS).search(found[3] or "")
@@ -85,7 +85,10 @@ def read(reading: Reading) -> None:
 
 
 def _of(reading: Reading, entry: Entry, name: str) -> Subject:
-    """The node that a line names; under its longer name where that wrote the line."""
+    """The node that a line names; under its longer name where that wrote the line.
+
+    Not of a step that was cancelled: srun prints that of the job's first node, whatever node the rest of the output is about.
+    """
     writer = reading.host(entry)
     return node(writer if writer.partition(".")[0] == name else name)
 

@@ -143,20 +143,11 @@ def test_a_step_that_slurm_ended_is_understood_and_covers_no_other_error() -> No
     ("writer", "host", "subject"),
     [("", "", "n1"), ("", "login", "n1"), ("n1", "", "n1"), ("n1.cluster", "", "n1.cluster"), ("n10", "", "n1"), ("", "n1.cluster", "n1.cluster")],
 )  # fmt: skip
-@each(
-    "what",
-    [
-        "CANCELLED AT 2026-03-10T06:11:01 DUE TO TIME LIMIT ***",
-        "STEPD TERMINATED ON n1 AT 2026-03-10T06:11:01 DUE TO X ***",
-    ],
-)
-def test_what_happened_to_a_step_is_of_the_node_that_the_line_names(
-    writer: str, host: str, subject: str, what: str
-) -> None:
+def test_a_step_that_cannot_be_killed_is_of_the_node_that_the_line_names(writer: str, host: str, subject: str) -> None:
     before = f"Mar 10 06:11:01 {writer} slurmstepd[8]: " if writer else "[2026-03-10T06:11:01.331] [88.0] "
-    on = "" if what.startswith("STEPD") else "ON n1 "
-    got = kernel_log.parse(lines_of(f"{before}error: *** STEP 88.0 {on}{what}"), Context("x", host))
-    assert {o.subject.id for o in got if o.fact.startswith("slurm_step_") and o.status is Status.OK} == {subject}
+    stuck = "error: *** STEP 88.0 STEPD TERMINATED ON n1 AT 2026-03-10T06:11:01 DUE TO JOB NOT ENDING WITH SIGNALS ***"
+    got = kernel_log.parse(lines_of(before + stuck), Context("x", host))
+    assert {o.subject.id for o in got if o.fact == "slurm_step_unkillable" and o.status is Status.OK} == {subject}
 
 
 @each(
