@@ -46,6 +46,7 @@ _TOLD: Mapping[str, tuple[Cure, Bucket]] = {
     "reboot": (Cure.REBOOT, Bucket.CHECK_MECHANICALS),
     "reseat": (Cure.REPLACE, Bucket.CONTACT_SUPPORT),
     "replacement": (Cure.REPLACE, Bucket.CHECK_MECHANICALS),
+    "moved": (Cure.REPLACE, Bucket.CONTACT_SUPPORT),
 }
 _RESEATED = Text(
     "Reseating did not help: drain the node, move the GPU to another slot if there is one, and have it replaced (RMA) if the fault goes with it; if it stays with the slot, have riser, slot and power looked at.",
@@ -54,6 +55,10 @@ _RESEATED = Text(
 _REPLACED = Text(
     "Another part fails in the same place, so it is not the card: have slot, riser, cables, power and cooling of that place inspected.",
     "换件后同一位置仍出现故障，说明问题不在卡：检查该位置的插槽、转接卡、线缆、供电与散热。",
+)
+_MOVED = Text(
+    "The fault goes with the card, so it is the card: keep nvidia-bug-report.sh and have it replaced (RMA). The slot that it came from is cleared.",
+    "故障随卡走，说明问题在卡：保存 nvidia-bug-report.sh 并申请更换（RMA）。原插槽可排除。",
 )
 _POWER_CYCLE = Text(
     "The reset failed: drain the node and power it off and on (a warm reboot leaves the board powered). If the GPU does not come back, have it replaced (RMA).",
@@ -159,7 +164,7 @@ def _more(given: Advice, case: Case, life: Life) -> Advice:
     spec = case.rule.action
     _, after = _TOLD.get(life.told, (life.kind, _NEXT.get(life.kind or Cure.REBOOT, Bucket.CHECK_MECHANICALS)))
     info = buckets()[spec.again_bucket or after]
-    if (words := {"reseat": _RESEATED, "replacement": _REPLACED}.get(life.told)) is not None:
+    if (words := {"reseat": _RESEATED, "replacement": _REPLACED, "moved": _MOVED}.get(life.told)) is not None:
         info = replace(buckets()[after], text=words)
     if life.failed:
         info = replace(
@@ -172,7 +177,7 @@ def _more(given: Advice, case: Case, life: Life) -> Advice:
     if info.strength <= buckets()[given.bucket].strength and not instead:
         return replace(given, because=because)
     own = spec.again if not life.failed and (spec.again_bucket or life.kind is Cure.REBOOT) else NO_TEXT
-    own = NO_TEXT if life.told in ("reseat", "replacement", "handled") and not spec.again_bucket else own
+    own = NO_TEXT if life.told in ("reseat", "replacement", "moved", "handled") and not spec.again_bucket else own
     usable = max(given.usable, info.usable, key=lambda u: u.rank)
     return replace(
         given, bucket=info.bucket, resolver="again", text=own or info.text, command=info.command, risk=info.risk,

@@ -114,7 +114,11 @@ def of_code(turn: Turn) -> Reply | None:
     """Whether an XID that is told or pasted is the hardware's or the program's, where the same sentence asks that, and what to do."""
     d = turn.diagnosis
     text = turn.query.text
-    if d is None or not only_said(d.facts) or not (_BLAMES.search(text) or asks_if_hardware(text)):
+    if d is None or not only_said(d.facts):
+        return None
+    if (of_node := _of_one_node(turn)) is not None:
+        return of_node
+    if not (_BLAMES.search(text) or asks_if_hardware(text)):
         return None
     if not (roots := bad_roots(d.findings)) or roots[0].xid is None:
         return None
@@ -124,6 +128,40 @@ def of_code(turn: Turn) -> Reply | None:
         (w.t("runbook", "处置手册"), f"gpudiag runbook show {first.advice.runbook}" if first.advice.runbook else ""),
     ))  # fmt: skip
     return replace(reply, parts=(*reply.parts, do))
+
+
+ON_ONE_NODE = "job-fails-on-one-node-only"
+_MOVE_IT = Text(
+    "To be sure: run the same job with another node in its place, and the same ranks and data. If it fails there too, it is the program or its data after all.",
+    "确认方法：用另一节点顶替，以相同的 rank 与数据运行同一作业。若在那里也出错，则仍是程序或数据的问题。",
+)
+
+
+def _of_one_node(turn: Turn) -> Reply | None:
+    """Of a code that programs bring about, told of one node of several that run the same: that node; None of any other."""
+    assert turn.diagnosis is not None
+    found = turn.diagnosis.findings
+    here = next((f for f in found if f.rule.id == ON_ONE_NODE), None)
+    code = next(
+        (f for f in found if f.xid is not None and f.advice.bucket in (Bucket.RESTART_APP, Bucket.FIX_CODE)), None
+    )
+    if here is None or code is None:
+        return None
+    w = words(turn)
+    said = w.t(
+        "Hardware of that node is suspected, not the program, which the other nodes run without it",
+        "怀疑该节点的硬件，而非程序（其他节点运行同样的程序没有问题）",
+    )
+    do = Fields(((w.t("do", "动作"), f"{here.advice.bucket}{w.t(': ', '：')}{here.advice.text.in_(w.lang)}"),))
+    return Reply(
+        turn.lang,
+        f"{led(said, w.title(code), w.lang)}{w.t('.', '。')}",
+        (do, Items((_MOVE_IT.in_(w.lang),))),
+        focus=here.id,
+        settled=turn.diagnosis.settled,
+        suggestions=suggest(turn.lang, "why", "alternatives", "next"),
+        data={"answer": "cause", "kind": "hardware", "findings": [finding_data(f, turn.lang) for f in (here, code)]},
+    )
 
 
 # NVIDIA's workflows for XID 13 and 31 ask for the program first, and for the diagnostic where other programs fail on the same GPU

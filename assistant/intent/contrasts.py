@@ -42,6 +42,16 @@ _ONLY_EN = lazy(
     rf"|{_FINE}[^;]{{0,20}}?(?:on|at) (?:all |every |any |the )+(?:the )?other[ a-z]{{0,20}}(?:but|and|,)[^;]{{0,40}}?(?:<node>|this|that|one) ?(?:{_HOSTS})?",
     _I,
 )
+# on only one node out of 32, same code | only on node 7, the other 31 run it fine
+_ONE_OF = lazy(
+    rf"(?<![a-z])(?:only|just|always)?\s*(?:on |at |in )?(?:only |just |exactly )?(?:one|1|a single)\s+(?:{_HOSTS}\s+)?(?:out )?of (?:the |our |all )?(?:[0-9]{{1,5}}|{_N})\s*(?:other )?(?:{_HOSTS})?(?![a-z])[^;]{{0,60}}?(?<![a-z])(?:same|identical|others?|rest|elsewhere)(?![a-z])"
+    rf"|(?<![a-z])(?:same|identical) (?:code|job|image|model|script|program|binary|container)(?![a-z])[^;]{{0,60}}?(?<![a-z])(?:only|just)?\s*(?:on |at |in )?(?:only |just )?(?:one|1|a single)\s+(?:{_HOSTS}\s+)?(?:out )?of (?:the |our |all )?[0-9]{{1,5}}"
+    rf"|(?<![a-z])(?:the )?(?:other|remaining|rest of the)\s+[0-9]{{1,5}}\s+(?:{_HOSTS})(?![a-z])[^;]{{0,40}}?{_FINE}"
+    r"|[0-9]{1,5}\s*(?:台|个节点|节点)(?:机器|服务器)?(?:里|中|里面|当中)?[^。；]{0,8}?(?:只有|就|仅)[^。；]{0,3}?(?:一|1)\s*(?:台|个)[^。；]{0,30}?(?:一样|相同|同样|同一)"
+    r"|(?:其他|其余|别的|另外)\s*[0-9]{1,5}\s*(?:台|个节点|节点)[^。；]{0,16}?(?:正常|没问题|没事|都好|不报|能跑)"
+    r"|(?:代码|程序|镜像|任务)(?:都|是|完全)*(?:一样|相同)[^。；]{0,20}?(?:只有|就|仅)[^。；]{0,4}?(?:一|1|这|那|某)\s*(?:台|个节点)",
+    _I,
+)
 _ONLY_ZH = lazy(
     r"(?:只有|只在|唯独|就)[^。；]{0,6}?(?:<node>|[这那某一](?:个|台)?(?:节点|机器|服务器|台))[^。；]{0,24}?(?:其他|其余|别的|换(?:到|个))[^。；]{0,12}?(?:正常|没问题|没事|好|快)"
     r"|(?:其他|其余|别的)(?:节点|机器|服务器)[^。；]{0,8}?(?:正常|没问题|没事|好)[^。；]{0,8}?(?:只有|就|唯独)[^。；]{0,4}?(?:<node>|[这那某一](?:个|台))",
@@ -112,7 +122,7 @@ def contrasts(said: str) -> Iterator[Contrast]:
         yield Contrast("job.fails.across_nodes", True, f"{one[0]} {many[0]}")
     elif zh and (across := _ACROSS_ZH.search(said)):
         yield Contrast("job.fails.across_nodes", True, across[0])
-    elif only := _ONLY_EN.search(said) or (_ONLY_ZH.search(said) if zh else None):
+    elif only := _ONE_OF.search(said) or _ONLY_EN.search(said) or (_ONLY_ZH.search(said) if zh else None):
         yield Contrast("job.fails.on_one_node", True, only[0])
     if step := _STEP_EN.search(said) or (_STEP_ZH.search(said) if zh else None):
         yield Contrast("job.fails.at_same_step", True, step[0])

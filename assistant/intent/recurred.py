@@ -93,9 +93,39 @@ _DEVICE = lazy(
 )
 
 
+_CARD = r"(?:gpus?|cards?|boards?|modules?)"
+_PLACE = r"(?:slots?|positions?|risers?|sockets?|bays?)"
+_HOUSE = r"(?:slots?|servers?|nodes?|machines?|hosts?|chassis|box(?:es)?)"
+_NO = r"(?<![a-z])(?:not|n't|never|doesn't|didn't)\s+(?:[a-z]+\s+)?"
+# error followed the gpu to another slot | same card fails in a second server too | swapped 2 and 5, xid is now on 5 | 错误跟着卡走
+_WITH_CARD = lazy(
+    rf"(?<!not )(?<!n't )(?<![a-z])(?:follow(?:s|ed|ing)?|(?:mov(?:es|ed)|go(?:es)?|went|travel(?:s|ed)?|c[ao]me[s]?) (?:along )?with)\s+(?:the |that |this |our )?(?:same |bad )?{_CARD}(?![a-z])"
+    rf"|(?<![a-z])(?:same|this|that|the|it|{_CARD})(?: {_CARD})?[^.;?!]{{0,24}}?(?:in|into|to)(?: an?| the)? ?(?:other|different|new|second|2nd) {_HOUSE}(?![a-z])[^.;?!]{{0,60}}?(?<![a-z])(?:too|also|as well|still|again|same|there)(?![a-z])"
+    r"|(?<![a-z])swapp?(?:ed|ing)?\s+(?:<gpu>|gpus?)?\s*[0-9<][^.;?!]{0,24}?(?<![a-z])(?:and|with)(?![a-z])[^.;?!]{0,60}?(?<![a-z])(?:moved|moves|went|goes|now|is now)(?![a-z])"
+    r"|(?:跟|随)(?:着|了)?(?:这|那|同一)?[张块]?(?:gpu|显卡|卡)(?:走|转移|移|跑|过去)"
+    r"|(?:换|挪|插)[了到去]{0,2}(?:个|一个|另一?个|另一?台|一?台|其他|其它|别的)?(?:插槽|槽位?|机器|服务器|节点|主机)[^。；;？?]{0,12}?(?:还是|还|仍|依然|照样|同样|也|又)",
+    _I,
+)
+# it stays with the slot | a new gpu in the same slot, xid 79 again | 同一个槽位换了卡还是报
+_WITH_PLACE = lazy(
+    rf"(?<![a-z])(?:stay(?:s|ed)?|remain(?:s|ed)?|is still|follow(?:s|ed)?)\s+(?:with|in|on|at)?\s*(?:the |that |this )?(?:same |old |original )?{_PLACE}(?![a-z])"
+    rf"|(?<![a-z])(?:new|another|other|different|second|known good|good|fresh|spare)\s+{_CARD}[^.;?!]{{0,30}}?(?<![a-z])(?:in|into)(?: the| that| this)? ?(?:same|that|this|old|original) {_PLACE}(?![a-z])"
+    rf"|{_NO}(?:follow|move with|go with)\s+(?:the |that |this )?{_CARD}(?![a-z])"
+    r"|(?:留|停|仍|还)在(?:原来?的?|同一个?|这个|那个)(?:插槽|槽位?|位置)|(?:跟|随)(?:着)?(?:插槽|槽位?)|(?:同一个?|原来?的?|这个)(?:插槽|槽位?|位置)[^。；;]{0,10}?换[^，。；,;]{0,6}?(?:卡|gpu)[^。；;]{0,8}?(?:还|又|仍|也|照样)"
+    r"|(?:没有?|不)(?:跟|随)着?卡",
+    _I,
+)
+
+
 def back_after(text: str) -> str:
     """What a sentence says that a fault came back after, as a value of the fact; empty where it says nothing of the kind."""
-    return "" if (found := _back_after(_without_devices(text))) and _OVER.search(text) else found
+    found = _compared(text) or _back_after(_without_devices(text))
+    return "" if found and _OVER.search(text) else found
+
+
+def _compared(text: str) -> str:
+    """What a change of slot or card told: where the fault goes with the card it is the card, where it stays it is the place."""
+    return "replacement" if _WITH_PLACE.search(text) else "moved" if _WITH_CARD.search(text) else ""
 
 
 def _back_after(text: str) -> str:

@@ -59,3 +59,15 @@ def test_it_is_a_same_step_only_where_every_run_stops_there() -> None:
     assert told("it hangs at step 4000 every time") == {"job.fails.at_same_step": True}
     assert told("训练跑到第 5000 步必卡") == {"job.fails.at_same_step": True}
     assert told("it hung at step 4000") == {}
+
+
+@given(st.sampled_from((13, 31, 43)), st.integers(2, 512))
+def test_one_of_many_nodes_with_the_same_program_is_the_node(code: int, nodes: int) -> None:
+    """In both languages; where all of them have it, it is not."""
+    for sentence in (
+        f"xid {code} on only one node out of {nodes}, same code everywhere. hw or my kernel?",
+        f"xid {code} only on node 7, other {nodes} nodes run the same code fine",
+        f"{nodes} 台里只有一台报 xid {code}，代码一样",
+    ):
+        assert told(sentence) == {"job.fails.on_one_node": True}, sentence
+    assert told(f"xid {code} on all {nodes} nodes, same code. hw or my kernel?") == {}
