@@ -89,6 +89,15 @@ _SLOW_NOW = lazy(
 )
 
 
+# vllm reports OOM on two A100: GPU memory, and not the kernel that kills for want of host memory
+_ENGINE = lazy(r"(?<![a-z])vllm(?![a-z])", _I)
+_SHORTAGE = lazy(r"(?<![a-z])ooms?(?![a-z-])|out of (?:gpu )?memory|outofmemory|爆显存|显存不足|显存不够|显存溢出", _I)
+_OF_HOST = lazy(
+    r"(?<![a-z])(?:kill\w*|137|host|ram|cpu|dmesg|kernel|cgroup|pods?|decode|hours?|days?|requests?|kv)(?![a-z])|被杀|杀掉|内存不足|主机|几小时|跑着|请求|隔",
+    _I,
+)
+
+
 def page(r: Reading) -> str:
     """The entry that answers what `r` reports; empty where a machine has to be looked at."""
     said = r.said
@@ -102,7 +111,15 @@ def page(r: Reading) -> str:
         return "advice fan-zero"
     if (found := _CORRECTED.search(said)) and _only_corrected(found, said):
         return "advice corrected-ecc-rate"
+    if _ENGINE.search(said) and _SHORTAGE.search(said) and not (_OF_HOST.search(said) or _names_one(r)):
+        return "advice vllm-start-oom"
     return _steps(said) or _past(r) or _slow(r)
+
+
+def _names_one(r: Reading) -> bool:
+    """Whether a machine, a GPU or a job is called by its name: that one is looked at."""
+    of = r.found.slots
+    return any((of.node, of.gpu, of.pid, of.job, of.xid))
 
 
 def _only_corrected(found: re.Match[str], said: str) -> bool:

@@ -57,6 +57,8 @@ _WISH = lazy(
 )
 # "Is that ok?" asks for no code, though one is called so: a code that says that nothing is wrong is meant only as it is written.
 _NO_ERROR = lazy(r"(?:_OK|Success|_SUCCESS)$")
+# "OOM" alone is of GPU memory; the kernel that kills is meant where somebody says so
+_KILLS = lazy(r"kill|137|signal 9|sigkill|host|(?<![a-z])ram(?![a-z])|杀|(?<!显存)(?<!显)内存|退出码|主机")
 _LINES = 4  # log lines whose words are searched for
 _LIFT = {Intent.FIX: {"howto": 1.25, "runbook": 1.1}, Intent.RUNBOOK: {"runbook": 1.8}, Intent.PROBE: {"fact": 1.2},
          Intent.EXPLAIN: {"term": 1.1, "range": 1.05}}  # fmt: skip
@@ -194,6 +196,8 @@ def _found(intent: Intent, said: str) -> list[Topic]:
     found = search(_CAMEL.sub(" ", said) if _CAMEL.search(said) else said, 2 * LIMIT)
     written = said.casefold()
     found = [t for t in found if not _NO_ERROR.search(t.name) or t.name.casefold() in written]
+    if not _KILLS.search(written):
+        found = [t for t in found if t.id != "howto find-oom-killer"]
     return sorted((t._replace(score=t.score * lift.get(t.kind, 1.0)) for t in found), key=lambda t: -t.score)
 
 
