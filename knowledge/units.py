@@ -35,8 +35,10 @@ def measured(value: object, unit: str) -> str:
 
 
 def span(value: float, unit: str) -> str:
-    """A duration in the largest unit up to seconds of which it is at least one: 600000 ms is ``600 s``."""
+    """A duration in the largest unit up to seconds of which it is at least one: 600000 ms is ``600 s``; two days and more in days."""
     ns = value * _UNITS[unit]
+    if abs(ns) >= 2 * _UNITS["d"]:
+        return f"{ns / _UNITS['d']:.3g} d"
     sign = next((u for u in ("s", "ms", "us") if abs(ns) >= _UNITS[u]), "ns")
     return f"{ns / _UNITS[sign]:.6g} {sign}"
 

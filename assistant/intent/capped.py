@@ -17,6 +17,11 @@ _ASKS = lazy(
     r"(?<![a-z])(?:how much|how many|what|will|would|does|do|is|are|if|can)(?![a-z])|[?？吗]|多少|会不会|会|如果"
 )
 _WATTS = lazy(r"(?<![0-9.])([0-9]{2,4})\s*(?:w|watts?|瓦)(?![a-z])")
+# from 700w to 500w, 从 700W 降到 500W: today's limit, and the one that is thought of
+_FROM_TO = lazy(
+    r"(?:from|从|由)\s*([0-9]{2,4})\s*(?:w|watts?|瓦)?\s*(?:down\s+)?(?:to|降到|降至|降为|调到|调低到|压到|限到|改到|改成|到|->)\s*([0-9]{2,4})\s*(?:w|watts?|瓦)?(?![a-z0-9%])"
+    r"|(?<![0-9.])([0-9]{2,4})\s*(?:w|watts?|瓦)\s*(?:(?:down\s+)?to|降到|降至|降为|调到|压到|到|->)\s*([0-9]{2,4})\s*(?:w|watts?|瓦)(?![a-z0-9])"
+)
 _SHARE = lazy(r"(?<![0-9.])([0-9]{2})\s*(?:%|percent)")
 _HELD = lazy(r"sw power cap|hw slowdown|power brake|clocks? event|throttle reason|降频")
 
@@ -38,10 +43,12 @@ def capped(text: str) -> Capped | None:
     if not all(p.search(plain) for p in (_LIMIT, _LOSS, _ASKS)) or _HELD.search(plain):
         return None
     watts, share, model = _WATTS.search(plain), _SHARE.search(plain), MODEL.search(text)
-    if watts is None and share is None:
+    if watts is None and share is None and not _FROM_TO.search(plain):
         return None
     name = model[0].strip().upper().removesuffix("S") if model else ""
     most = max((spec.tdp_w or 0.0 for spec in candidates(name)), default=0.0) if name else 0.0
     said = float(watts[1]) if watts else None
+    if both := _FROM_TO.search(plain):
+        most, said = (float(n) for n in both.groups() if n)
     part = float(share[1]) / 100 if share and said is None else said / most if said and most else None
     return Capped(name, said, most or None, part)

@@ -42,6 +42,7 @@ def read(text: str, *, pending: bool = False, hosts: Sequence[str] = ()) -> Read
     found = topics.bare_codes(said, named) if not (raw or pending) else named
     words = tuple(grammar.words_of(found.marked))
     signs = symptoms.of_gpus(symptoms.find(words, found.marked), found.marked)
+    signs = symptoms.of_collectives(signs, found.marked)
     signs = symptoms.served(signs, words, named.slots.process)
     written = dict.fromkeys(f"{kind} {name}" for kind, name, _, _ in pages_in(said))
     known = (*written, *topics.named(words, said, pasted.matches))

@@ -33,7 +33,7 @@ _BEHIND: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("%", "percent", "pct"), _PERCENT),
     **dict.fromkeys(("gib", "mib", "mb", "tib"), _SIZE), "gb": (*_SIZE, *_RATE), "g": (*_SIZE, *_RATE),
     **dict.fromkeys(("gbps", "gbit", "gbits"), _RATE),
-    **dict.fromkeys(("ms", "seconds", "secs", "sec", "second", "minutes", "mins", "minute", "min", "hours", "hour", "秒", "分", "us"), _TIME),
+    **dict.fromkeys(("ms", "seconds", "secs", "sec", "second", "minutes", "mins", "minute", "min", "hours", "hour", "days", "day", "weeks", "week", "秒", "分", "天", "周", "us"), _TIME),
     "s": _TIME, **dict.fromkeys(("rpm", "gt", "mw", "khz", "volts", "volt", "v", "amps", "tflops", "转"), ("none of ours",)),
 }  # fmt: skip
 _COUNTED = ("count", "")  # a number without a unit fits anything, one with a unit no count
@@ -51,7 +51,14 @@ _SECONDS = {
     **dict.fromkeys(("seconds", "secs", "sec", "second", "秒"), 1.0),
     **dict.fromkeys(("minutes", "mins", "minute", "min", "分"), 60.0),
     **dict.fromkeys(("hours", "hour"), 3600.0),
+    **dict.fromkeys(("days", "day", "天"), 86400.0),
+    **dict.fromkeys(("weeks", "week", "周"), 604800.0),
 }
+# 2x slower, 3 times as long, 2 倍, 20 % lower than the others: how it differs, and no reading
+_FOLD = frozenset(["x", "times", "fold"])
+_DIFFERS = frozenset(
+    ["slower", "faster", "longer", "shorter", "lower", "higher", "worse", "better", "less", "more", "smaller", "larger", "slowdown", "speedup", "as"]
+)  # fmt: skip
 # Counters of which a rate means something by itself.
 _RATES = {
     "gpu.pcie.replay": "gpu.pcie.replay.rate",
@@ -103,6 +110,7 @@ _SIZES, _HELD = (
     _BEHIND["gb"],
     frozenset(["allocated", "held", "occupied", "taken", "reserved", "holds", "holding", "occupies", "takes"]),
 )
+_NOT_IN_USE = frozenset(["fragmented", "fragmentation", "free", "left", "unused", "碎", "剩", "空"])
 _SMI = frozenset(["smi", "nvtop", "nvitop", "gpustat"])  # what they show in percent is utilisation
 _AT = frozenset(
     [
@@ -173,7 +181,7 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
     """
     words, whole = _cards(words), _cards(whole)
     spans = [s for s in named_in(words) if _counts(s[2]) and not _is_unit(words, *s[:2])]
-    spans = [s for s in spans if not _is_heading(s, words, spans)]
+    spans = [s for s in spans if not (_is_heading(s, words, spans) or _is_time(words, *s[:2]))]
     named = {i for start, end, _ in spans for i in range(start, end)}  # the 32 of "fp32 pipe" is no number
     every = {n.at: n for n in _numbers(words) if n.at not in named}
     free = dict(every)
@@ -246,6 +254,11 @@ def _loose(
 def _is_unit(words: Sequence[str], start: int, end: int) -> bool:
     """Whether a name is the unit of the number ahead: the watts of "limit 700 watts" name no draw."""
     return end - start == 1 and words[start] in UNITS and start > 0 and is_number(words[start - 1])
+
+
+def _is_time(words: Sequence[str], start: int, end: int) -> bool:
+    """Whether it is a share of the time that a profile tells of: "60% of cpu time" is no load of CPUs."""
+    return words[end : end + 1] == ["time"] and "of" in words[max(0, start - 2) : start]
 
 
 def _is_heading(span: tuple[int, int, str], words: Sequence[str], spans: Sequence[tuple[int, int, str]]) -> bool:
@@ -619,7 +632,11 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
             kind = "other"  # below nought, or what it would be: no reading
         elif any(tuple(words[max(0, at - gap - len(w)) : at - gap]) == w for w in _WANTED for gap in (0, 1)):
             kind = "other"
-        elif any(tuple(words[max(0, at - gap - len(d)) : at - gap]) == d for d in _DENIED for gap in (0, 1)):
+        elif any(tuple(words[max(0, at - gap - len(d)) : at - gap]) == d for d in _DENIED for gap in (0, 1)) or (
+            after[0] == "倍"
+            or (after[0] in _FOLD and after[1] in _DIFFERS)
+            or (units == _PERCENT and after[1] in _DIFFERS)
+        ):
             kind = "denied"
         elif last in ("from", "从") and {"to", "到"} & set(after[:4]):
             kind = "denied"  # from 3 to 12000: what it was
@@ -658,6 +675,12 @@ def _each(words: Sequence[str], at: int) -> float:
 def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
     """The fact that a number beside a name is of: the named one, or a near one that its unit tells; None when it is of neither."""
     spec = vocabulary()[name]
+    if (
+        name.startswith("gpu.memory.")
+        and number.units == _PERCENT
+        and _NOT_IN_USE & {*words[max(0, number.at - 4) : number.at + 4]}
+    ):
+        return None
     if name == "gpu.ecc.mode":
         return None if number.units else "gpu.ecc.volatile.uncorrected.total"
     if name == "gpu.utilization.core" and not number.units and float(number.said) > 100:

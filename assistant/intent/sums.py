@@ -142,6 +142,8 @@ def _saves(text: str) -> Saves | None:
     failing = write = 0.0
     for m in _DURATION.finditer(text):
         hours = _hours(m)
+        if _EVERY.search(text, 0, m.start()):
+            continue  # checkpoint every 60 min: how often it saves today
         clause = _clause(text, m.start(), m.end())
         if _FAILS.search(clause) and not (failing or (_SAVED.search(clause) and hours < _HOUR)):
             failing = hours
@@ -162,6 +164,12 @@ def _saves(text: str) -> Saves | None:
     return Saves(failing, nodes, gpus, told, write) if failing else None
 
 
+# what stands right ahead of how often is saved today; who tells how often something fails says so ("a crash every 9 h")
+_EVERY = lazy(
+    r"(?<![a-z])(?:checkpoint\w*|ckpts?|sav(?:e|es|ed|ing)(?: (?:it|them|one|a checkpoint))?|interval(?: (?:is|of|now|at))*)\s*(?:once |now |today |is |at )*(?:every|each)?\s*$"
+    r"|(?:每隔?|间隔(?:是|为|现在)?)\s*$",
+    _I,
+)
 _SPAN = r"(?:days?|weeks?|hours?|minutes?|months?)(?![a-z])"
 _WORDED = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _IN_WORDS = lazy(

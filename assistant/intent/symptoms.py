@@ -69,6 +69,25 @@ def of_gpus(signs: tuple[str, ...], text: str) -> tuple[str, ...]:
     return tuple(s for s in signs if s not in _LOST or s in still)
 
 
+# all reduce is 2x slower than yesterday | all-gather 20% slower | all reduce 比昨天慢: it is the collective that is slow
+_SLOW_COLLECTIVE = lazy(
+    r"(?<![a-z])(?:all[ -]?reduces?|all[ -]?gathers?|reduce[ -]?scatters?|all[ -]?to[ -]?alls?|busbw|collectives?)(?:\s+(?:is|are|was|got|gets|runs|has become|now|still|about|around|only|[0-9.]+\s?(?:x|%|times|fold)?))*\s+(?:slow|slower)(?![a-z])"
+    r"|(?:all[ -]?reduce|all[ -]?gather|reduce[ -]?scatter|集合通信)[^，。；,;]{0,8}慢",
+    re.IGNORECASE,
+)
+
+
+def of_collectives(signs: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """`signs` with the network in the place of a slow training where what is slow is a collective."""
+    if "slow-training" not in signs or not _SLOW_COLLECTIVE.search(text):
+        return signs
+    from assistant.intent.grammar import words_of
+
+    left = _SLOW_COLLECTIVE.sub(" ", text)
+    still = find(words_of(left), left)
+    return tuple(dict.fromkeys(("network-trouble", *(s for s in signs if s != "slow-training" or s in still))))
+
+
 def without(clauses: Sequence[str]) -> tuple[str, ...]:
     """The clauses that name no symptom."""
     from assistant.intent.grammar import words_of

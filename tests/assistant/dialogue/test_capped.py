@@ -28,3 +28,13 @@ def test_a_gpu_that_is_held_down_is_no_limit_that_somebody_thinks_of() -> None:
     """What the driver does is diagnosed."""
     assert capped("why is sw power cap active, does it hurt performance at 500 W") is None
     assert capped("gpu 3 draws 500 W, is that normal") is None
+
+
+@given(st.integers(300, 700), st.integers(100, 299))
+def test_of_two_limits_the_one_that_is_thought_of_counts(today: int, then: int) -> None:
+    """And the loss is of what it is today."""
+    for said in (
+        f"how much perf do i lose if i cap h100 from {today}w to {then}w",
+        f"H100 功耗从 {today}W 限到 {then}W 会慢多少",
+    ):
+        assert (capped(said) or Capped("", 0, 0, 0))[1:] == (then, today, then / today), said

@@ -123,3 +123,14 @@ def test_how_often_some_node_is_lost_is_of_the_whole(said: str, hours: float) ->
     found = asked(said)
     assert isinstance(found, Saves)
     assert found.failing == pytest.approx(hours)
+
+
+@given(every=st.integers(5, 59), write=st.integers(1, 20), fails=st.integers(2, 40))
+def test_how_often_it_saves_today_is_not_how_long_a_save_takes(every: int, write: int, fails: int) -> None:
+    for said in (
+        f"mtbf {fails}h, checkpoint every {every} min takes {write} min, best interval?",
+        f"每 {every} 分钟存一次 checkpoint，一次 {write} 分钟，MTBF {fails} 小时，间隔多少最好",
+    ):
+        found = asked(said)
+        assert isinstance(found, Saves)
+        assert (round(found.write * 60), found.failing) == (write, fails), said

@@ -205,3 +205,29 @@ def test_what_is_of_no_gpu_or_no_reading_is_quoted(text: str) -> None:
 )
 def test_a_report_is_judged_and_not_explained(text: str) -> None:
     assert understand(text).intent in (Intent.VERDICT, Intent.DIAGNOSE)
+
+
+@each(
+    "sentence",
+    [
+        "all reduce is 2x slower than yesterday", "all reduce 3 times slower", "all reduce 比昨天慢 2 倍",
+        "clock 20% lower than before", "gpu memory 60% fragmented", "gpu memory 10% free",
+        "torch profiler shows cudaStreamSynchronize 60% of cpu time",
+    ],
+)  # fmt: skip
+def test_how_two_things_differ_or_a_share_of_something_else_is_no_reading(sentence: str) -> None:
+    assert said(sentence) == []
+
+
+@each(
+    ("sentence", "fact", "subject", "value"),
+    [
+        ("uptime 45 days", "node.uptime", "", 45 * 86400.0),
+        ("运行时间 3 天", "node.uptime", "", 3 * 86400.0),
+        ("all reduce 200 GB/s", "benchmark.collective.busbw.largest", "unknown:?", 200.0),
+        ("gpu memory 60% used", "gpu.memory.share", "unknown:?", 60.0),
+        ("八卡H800有一张卡掉了", "gpu_lost", "unknown:?", None),
+    ],
+)
+def test_a_number_keeps_its_unit_and_its_thing(sentence: str, fact: str, subject: str, value: Value) -> None:
+    assert (fact, subject, value) in said(sentence)
