@@ -56,15 +56,16 @@ class Paste(NamedTuple):
 
 def looks_pasted(raw: str) -> bool:
     """Whether `raw` holds a line of a log or a traceback, or quotes the message of an error."""
-    return raw.count("\n") >= 6 or _place(raw) >= 0
+    return raw.count("\n") >= 6 or _place(raw) is not None
 
 
-def _place(line: str) -> int:
-    """Where a line of a log, or the message of an error, begins in `line`; -1 where neither does."""
+def _place(line: str) -> tuple[int, int] | None:
+    """Where a line of a log, or the message of an error, begins in `line`, and where what tells it ends; None where neither stands."""
     if (found := _LINE.search(line)) is not None:
-        return found.start()
+        return found.span()
     low = line.lower()
-    return min((at for message in tables()["messages"] if (at := low.find(message)) >= 0), default=-1)
+    places = ((at, at + len(message)) for message in tables()["messages"] if (at := low.find(message)) >= 0)
+    return min(places, default=None)
 
 
 def take(raw: str, said: str) -> Paste:
@@ -101,9 +102,8 @@ def _apart(raw: str) -> tuple[list[str], list[str]]:
             if rest:
                 lines.append(rest)
             continue
-        at = _place(line)
-        if at >= 0:
-            ahead, log, behind = _split(line, at)
+        if (place := _place(line)) is not None:
+            ahead, log, behind = _split(line, *place)
             words += [w for w in (ahead, behind) if w]
             lines.append(log if "NVRM:" in log else _OF_DRIVER.sub(r"NVRM: \g<0>", log, count=1))
             continue
@@ -130,14 +130,14 @@ _BEHIND = lazy(
 )
 
 
-def _split(line: str, at: int) -> tuple[str, str, str]:
-    """What is said ahead of a log line, the line, and what is said behind it."""
+def _split(line: str, at: int, end: int) -> tuple[str, str, str]:
+    """What is said ahead of a log line, the line, and what is said behind it; `at` to `end` belongs to the line."""
     ahead = ""
     said = line[:at]
     if at > 2 and not _STAMP.match(line) and any(p.search(said) for p in (_AHEAD, _HAN, _ASKS)):
-        ahead, line = said.strip(" `\"'\u201c\u2018"), line[at:]
+        ahead, line, end = said.strip(" `\"'\u201c\u2018"), line[at:], end - at
     behind = ""
-    for found in _BEHIND.finditer(line):
+    for found in _BEHIND.finditer(line, end):
         tail = line[found.end() :]
         if _ASKS.search(tail) or (_HAN.search(tail) and not _LINE.search(tail)):
             line, behind = line[: found.start()], tail.strip()

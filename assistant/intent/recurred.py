@@ -109,9 +109,10 @@ _WITH_CARD = lazy(
 # it stays with the slot | a new gpu in the same slot, xid 79 again | 同一个槽位换了卡还是报
 _WITH_PLACE = lazy(
     rf"(?<![a-z])(?:stay(?:s|ed)?|remain(?:s|ed)?|is still|follow(?:s|ed)?)\s+(?:with|in|on|at)?\s*(?:the |that |this )?(?:same |old |original )?{_PLACE}(?![a-z])"
-    rf"|(?<![a-z])(?:new|another|other|different|second|known good|good|fresh|spare)\s+{_CARD}[^.;?!]{{0,30}}?(?<![a-z])(?:in|into)(?: the| that| this)? ?(?:same|that|this|old|original) {_PLACE}(?![a-z])"
+    rf"|(?<![a-z])(?:new|another|other|different|second|known good|good|fresh|spare)\s+(?:{_CARD}|one)[^.;?!]{{0,30}}?(?<![a-z])(?:in|into)(?: the| that| this)? ?(?:same|that|this|old|original) {_PLACE}(?![a-z])"
     rf"|{_NO}(?:follow|move with|go with)\s+(?:the |that |this )?{_CARD}(?![a-z])"
     r"|(?:留|停|仍|还)在(?:原来?的?|同一个?|这个|那个)(?:插槽|槽位?|位置)|(?:跟|随)(?:着)?(?:插槽|槽位?)|(?:同一个?|原来?的?|这个)(?:插槽|槽位?|位置)[^。；;]{0,10}?换[^，。；,;]{0,6}?(?:卡|gpu)[^。；;]{0,8}?(?:还|又|仍|也|照样)"
+    r"|(?:新|另一?[张块]|换上的)(?:卡|gpu|显卡)[^。；;]{0,8}?(?:同一个?|原来?的?|这个)(?:插槽|槽位?|位置)[^。；;]{0,8}?(?:还|又|仍|也|照样)"
     r"|(?:没有?|不)(?:跟|随)着?卡",
     _I,
 )

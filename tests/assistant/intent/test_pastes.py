@@ -91,6 +91,7 @@ def test_an_error_that_is_quoted_says_more_than_its_symptom(said: str, page: str
     [
         ("cuInit returns 802 on hgx h100 after kernel upgrade", "cuda_error"),
         ("torch says system not yet initialized after kernel upgrade", "cuda_error"),
+        ("重启之后 cuInit 返回 802", "cuda_error"),
         ("job hung, HW Exception by GPU node-1 Reason: GPU Hang", "cuda_error"),
         ("RmInitAdapter failed! (0x62:0x40:2477) after driver update, 1 of 8 gpus", "gpu_init_failed"),
     ],

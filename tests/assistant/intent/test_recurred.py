@@ -112,7 +112,7 @@ def test_a_driver_that_finds_nothing_after_a_reboot_was_not_helped_by_it(sentenc
     [
         ("moved", ("swapped the gpu to another slot and error followed the gpu. xid 79 again", "换了个插槽错误跟着卡走，还是 xid 79",
                    "put the same gpu in another server and it fails there too with xid 79", "swapped gpu 2 and gpu 5, xid 48 moved to gpu 5")),
-        ("replacement", ("put a new gpu in the same slot, xid 79 again", "xid 79 stays with the slot after swapping cards",
+        ("replacement", ("put a new gpu in the same slot, xid 79 again", "新卡插同一个槽位也掉卡 xid 79", "replaced the card, new one in the same slot also throws xid 79", "xid 79 stays with the slot after swapping cards",
                          "同一个槽位换了张卡还是 xid 79", "错误没有跟着卡走，留在原来的插槽，xid 79")),
         ("", ("moved the card to another slot and xid 79 is gone", "should I try the card in another slot, xid 79?", "follow the runbook for the gpu?")),
     ],
