@@ -104,7 +104,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         return Stated()
     text, originals, counted = _without_models(said, found)
     text = things.without_differences(_with_rate(text))
-    text = _INTRODUCED.sub(r"\g<name> ", _ERROR_NAME.sub(" ", text))
+    text = _INTRODUCED.sub(r"\g<name> ", _UP_FOR.sub(" uptime ", _ERROR_NAME.sub(" ", text)))
     wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
@@ -217,6 +217,11 @@ _MEAN_TOGETHER = lazy(
 # how a process ended is a name, and no reading of anything: exit code 137, 退出码 137, signal 9
 _EXIT = lazy(
     r"(?<![a-z])(?:exit(?:ed)?(?:\s+with)?(?:\s+(?:exit\s+)?(?:code|status))?|exit ?code|signal|returned)\s*[:=]?\s*-?[0-9]{1,3}(?![0-9.%]|\s*(?:%|gi?b|mi?b|mhz|w|c|ms|s)(?![a-z]))|(?:退出码|返回码|错误码|信号)\s*[:：=为是]?\s*-?[0-9]{1,3}(?![0-9.%])",
+    _I,
+)
+# node up 20 days | the server has been up for 3 weeks
+_UP_FOR = lazy(
+    r"(?<=node|host|rver|hine|stem)\s+(?:has been |is |was )?up (?:for )?(?=[0-9]{1,4} ?(?:days?|weeks?|hours?|minutes?)(?![a-z]))",
     _I,
 )
 # ERR_NVGPUCTRPERM: the name of an error, and no "ERR!" in the place of a reading

@@ -223,6 +223,7 @@ def test_how_two_things_differ_or_a_share_of_something_else_is_no_reading(senten
     ("sentence", "fact", "subject", "value"),
     [
         ("uptime 45 days", "node.uptime", "", 45 * 86400.0),
+        ("node up 20 days, xid 119", "node.uptime", "", 20 * 86400.0),
         ("运行时间 3 天", "node.uptime", "", 3 * 86400.0),
         ("all reduce 200 GB/s", "benchmark.collective.busbw.largest", "unknown:?", 200.0),
         ("gpu memory 60% used", "gpu.memory.share", "unknown:?", 60.0),
