@@ -7,7 +7,7 @@ into text, Markdown, HTML or the JSON of schema ``gpudiag/diagnosis/1``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import Literal
@@ -210,7 +210,7 @@ _INVENTORY, _KERNEL_LOG = Text("the GPU inventory", "GPU 清单"), Text("the ker
 # A table or a scrape that has a reading of each GPU lists them, whether or not it says how many there are.
 _LISTED = ("gpu.temperature.core", "gpu.utilization.core", "gpu.memory.used", "gpu.power.draw")
 BASE: tuple[tuple[Text, tuple[str, ...]], ...] = (
-    (_INVENTORY, ("node.driver.state", "node.gpu.count", "node.pci.gpu_count", *_LISTED)),
+    (_INVENTORY, ("node.driver.state", "node.gpu.count", "node.pci.gpu_count")),
     (_KERNEL_LOG, ("log.kernel.readable",)),
 )
 TOLD_BY = {
@@ -221,14 +221,16 @@ TOLD_BY = {
 
 def _unseen(facts: FactBase) -> tuple[Text, ...]:
     """The parts of the base set that were asked for and that nothing told."""
-    return tuple(
-        name for name, any_of in BASE if not facts.facts.isdisjoint(any_of) and facts.valued.isdisjoint(any_of)
-    )
+    return tuple(name for name, any_of in BASE if not facts.facts.isdisjoint(any_of) and not _told(name, any_of, facts))
 
 
 def unread(facts: FactBase) -> tuple[Text, ...]:
     """The parts of the base set that nothing told, whether or not they were asked for: without them nobody says yes."""
-    return tuple(name for name, any_of in BASE if facts.valued.isdisjoint(any_of))
+    return tuple(name for name, any_of in BASE if not _told(name, any_of, facts))
+
+
+def _told(name: Text, any_of: Collection[str], facts: FactBase) -> bool:
+    return not facts.valued.isdisjoint(any_of) or (name is _INVENTORY and not facts.valued.isdisjoint(_LISTED))
 
 
 def _undated(facts: FactBase) -> Text | None:

@@ -62,6 +62,10 @@ PART = [
 FOUR = [seen(fact, value, gpu(f"0000:0{i}:00.0", HOST)) for i in range(1, 5)
         for fact, value in (("gpu.utilization.core", 99), ("gpu.activity.sm", 60.0 + i))]  # fmt: skip
 
+ONE_IDLE = [seen(fact, value, gpu(f"0000:0{i}:00.0", HOST)) for i in range(1, 5)
+            for fact, value in (("gpu.utilization.core", 0 if i == 1 else 99), ("gpu.activity.sm", 0.0 if i == 1 else 60.0 + i),
+                                ("gpu.memory.used", 60000.0))]  # fmt: skip
+
 
 def before(fact: str, now: float, then: float, on: Subject = GPU) -> list[Observation]:
     """A test now, and one in the history."""
@@ -117,6 +121,7 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.work.at_stake": WORKING,
     "gpu.work.peers.share": FOUR,
     "gpu.work.peers.idle": FOUR,
+    "gpu.work.peers.at_work": ONE_IDLE,
     "process.holds_gpu": [STATE, USES],
     "process.cpus_near_gpu": [STATE, USES, seen("process.computes", True, PROCESS),
                               seen("process.cpus_allowed", "0-7", PROCESS), seen("gpu.cpu_affinity", "0-3")],

@@ -203,7 +203,12 @@ def test_what_contradicts_another_rule_is_found_beside_faults_of_the_page(tmp_pa
         hotter = changed(("id: too-hot", "id: hotter"), ("default: 85", "default: 95"),
                          ("{bucket: MONITOR}", "{bucket: RESET_GPU, runbook: gpu-reset}"), *swaps)  # fmt: skip
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        return [said for _, _, said in told(folder, changed(("bucket: MONITOR", "bucket: TUNE_JOB")), hotter)]
+        return [
+            said
+            for _, _, said in told(
+                folder, changed(("{bucket: MONITOR}", "{bucket: TUNE_JOB, text: {en: a, zh: 甲}}")), hotter
+            )
+        ]
 
     assert len(pair()) == 1
     assert "RESET_GPU here contradicts TUNE_JOB there" in pair()[0]

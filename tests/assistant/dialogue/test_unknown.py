@@ -48,7 +48,7 @@ def test_a_paste() -> None:
 
 
 @each(("said", "page"), [
-    ("torch 2.1 on rtx 5090: no kernel image is available for execution on the device", "cuda cudaErrorNoKernelImageForDevice"),
+    ("torch 2.1 on rtx 5090: no kernel image is available for execution on the device", "pytorch no-kernel-image"),
     ("Failed to initialize NVML: Unknown Error inside container after a few hours, host ok", "pytorch nvml-unknown-in-container"),
     ("sglang decode 40 tok/s on 8xH100 for llama 70b bs=1 is that normal", "advice expected-tokens"),
     ("the flux capacitor shows 40 gigawatts, is that normal", ""),

@@ -100,7 +100,7 @@ def test_how_it_is_done_is_answered_whatever_is_told_beside_it(said: str, topic:
         ("nsys 怎么只采 10 个 step", "nsys-some-steps"),
         ("py-spy: Operation not permitted when i attach to the training in docker", "py-spy-permission"),
         ("容器里 py-spy 没权限怎么办", "py-spy-permission"),
-        ("slurmd 报 invalid gres，加了 gres.conf 还是不认卡", "slurm-invalid-gres"),
+        ("加了 gres.conf，slurm 还是不认卡", "gres-not-taken"),
         ("can two processes share one mig slice with mps", "mps-in-mig"),
         ("prometheus alert for gpu falling off bus, which dcgm metric do i use", "lost-gpu-alert"),
         ("GPU 掉卡用什么指标告警", "lost-gpu-alert"),
