@@ -147,8 +147,8 @@ def _steady(w: Words, lines: int, asked_: str) -> str:
             f"行数太少，无法判断：{lines} 行训练步{to}，{_pace(w, pace)}。",
         )
     said = w.t(
-        f"the pace is steady: {_pace(w, pace)} over {lines} lines of steps{to}.",
-        f"速度平稳：{_pace(w, pace)}，共 {lines} 行训练步{to}。",
+        f"the pace is steady: {_pace(w, pace)} in the steps that were read{to}.",
+        f"速度平稳：{_pace(w, pace)}（所读训练步{to}）。",
     )
     if not asked_ or _STEADY.search(asked_):
         return opened(said)

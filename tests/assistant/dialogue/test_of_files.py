@@ -176,7 +176,7 @@ def test_a_link_goes_down_as_often_as_it_goes_down() -> None:
     [
         (STEPS, "at which iteration did it get slower?", "The steps became slower at step 200"),
         (STEPS, "is it getting slower?", "Yes: The steps became slower"),
-        (STEADY, "is it getting slower?", "No, the pace is steady: 0.412 s a step over 5 lines"),
+        (STEADY, "is it getting slower?", "No, the pace is steady: 0.412 s a step in the steps"),
         (STEADY, "did the loss diverge?", "The loss falls"),
         (STEADY, "训练速度多少?", "每步 0.412 s，159067 tokens/s"),
         (STEADY.splitlines()[0] + "\n", "is it getting slower?", "Too few lines"),
