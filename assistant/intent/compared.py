@@ -36,6 +36,7 @@ _NUMBER = lazy(
 )
 # Numbers that count, name or date something else than what is compared.
 _OTHER_NUMBERS = lazy(
+    r"[$€£¥]\s*[0-9][0-9.,]*\s*[km]?(?![a-z])|(?<![a-z])(?:spen[dt]|paid|pay|costs?|budget(?: is| of)?)\s+(?:about |around |~)?[0-9][0-9.,]*\s*[km]?(?![a-z0-9%])|(?:花了?|花费|预算|成本)\s*(?:是|为|约)?\s*[0-9][0-9.,]*\s*[万亿kKmM]?|"
     rf"{things.MODEL.pattern}|(?<![a-z])[0-9]+\s?(?:gpus?|cards?|nodes?|ranks?|hours?|days?|weeks?|months?|h|d)(?![a-z/])|(?<![a-z0-9])[0-9]+\s*x\s*(?=<model>|[a-z])"
     r"|(?<![a-z])(?:one|two|three|four|five|six|seven|eight|gpus?|cards?|nodes?|ranks?|>)\s+(?:out\s+)?of\s+(?:(?:the|my|our|its|all|these)\s+)*[0-9]{1,2}(?![0-9.])(?!\s*(?:mhz|w|c|gb|%)(?![a-z]))"
     r"|(?<![a-z])(?:micro-?|global )?batch(?: ?sizes?)?\s*(?:of|is|=|:|为|是|大小)?\s*[0-9]+(?![0-9.%])|(?<![a-z0-9.])[0-9]+ (?:per|each|a) (?:gpu|card|rank|node)(?![a-z])"

@@ -651,9 +651,9 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
 
 
 def _of_setting(words: Sequence[str], at: int) -> bool:
-    """Whether a number is how a job was set up: "batch size 1", "batch size of 2", "4 per gpu"."""
+    """Whether a number is how a job was set up: "batch size 1", "num_workers=0", "4 per gpu"."""
     ahead = [w for w in words[max(0, at - 3) : at] if w not in ("of", "size", "sizes")]
-    return ahead[-1:] in (["batch"], ["microbatch"]) or tuple(words[at + 1 : at + 3]) in _PER_GPU
+    return ahead[-1:] in (["batch"], ["microbatch"], ["workers"]) or tuple(words[at + 1 : at + 3]) in _PER_GPU
 
 
 _PER_GPU = tuple((per, of) for per in ("per", "each") for of in ("gpu", "card", "rank", "<gpu>"))

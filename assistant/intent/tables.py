@@ -162,7 +162,8 @@ _GROUP = re.compile(r"\(\?:|\(\?i:")
 # Shorter ones are anybody's ("out of memory"); those of CUDA are meant alone as `CudaStatus.patterns` has it.
 _TELLING = 20  # characters
 _OF_CUDA = 25
-_CODE_NAME = re.compile(r"(?=.{12,})[A-Z]+(?:_[A-Z]+)+|NVMLError_[A-Za-z]+")  # ERR_NVGPUCTRPERM
+# ERR_NVGPUCTRPERM, ibv_reg_mr
+_CODE_NAME = re.compile(r"(?=.{12,})[A-Z]+(?:_[A-Z]+)+|NVMLError_[A-Za-z]+|ibv_[a-z]+(?:_[a-z]+)*")
 # said of a disk, a socket or a memory in everyday words, too: a symptom
 _EVERYDAY = ("no space left on device", "cannot allocate memory", "connection timed out", "connection reset by peer")
 

@@ -61,6 +61,7 @@ def test_the_words_around_two_values_tell_what_they_are(
         "expected full nvlink, gpu 2 shows 12 links up out of 18",
         "H100 has 700 W and A100 400 W, which one should I buy?",
         "batch size went from 32 to 64 and now OOM",
+        "spent 40k last month, avg gpu util 22%, what to cut first",
         "nccl 2.18 on rank 3 while others have 2.19",
         "gpu 3 is at 85 C, 20 C hotter than the others",
     ],

@@ -126,6 +126,7 @@ def test_in_a_list_a_nought_is_of_its_own_fact(text: str, facts: dict[str, Any])
     ("text", "facts"),
     [
         ("batch size 2 per gpu gives 20% util", {"gpu.utilization.core": 20}),
+        ("num_workers=0 and gpu util 20%", {"gpu.utilization.core": 20}),
         ("昇腾910b3 芯片温度 78 度", {"gpu.temperature.core": 78, "gpu.vendor": "huawei"}),
         (
             "pcie replay counter on gpu 2 is climbing, 41200 now",
