@@ -23,7 +23,7 @@ from knowledge.errors import InputError
 from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
 from knowledge.record import dataclass
-from knowledge.text import excerpt
+from knowledge.text import clean, excerpt
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format, LogFormat
@@ -486,6 +486,11 @@ def _read_document(
     missed = next((o.detail for o in told if o.status is Status.FAILED and says_cut(o.detail)), "")
     if unbroken and (state is Whole.BROKEN or missed):
         g.lost(name, _of_part(part, why or Text(f"is not whole: {missed}", f"不完整：{missed}")))
+    for line, what in found.unread(text) if found.unread is not None else ():
+        what = excerpt(clean(what), 80)
+        g.lost(
+            name, Text(f"what `{what}` printed is not read (line {line})", f"未读取 `{what}` 的输出（第 {line} 行）")
+        )
     g.observations += [_placed(o, part.numbers) for o in told] if part else told
     if state is Whole.UNTOLD:
         g.observations.append(Observation(END_KNOWN, node(context.host), False, source=Source(found.name, name)))

@@ -135,9 +135,8 @@ def meant(query: Query) -> Intent | None:
         return None
     if _CHANGE.search(text) or prevents(text) or _MEND.search(text):
         return Intent.NEXT
-    if changed(text) and not any(
-        t.score >= EXACT for t in query.topics
-    ):  # "difference between 94 and 95" asks for these
+    named = any(t.score >= EXACT for t in query.topics)  # "difference between 94 and 95" asks for these
+    if changed(text) and not named and query.intent not in (Intent.WHATIF, Intent.WHYNOT, Intent.WHY):
         return Intent.EVENTS
     if steps(text) == "resume" or _ANY_WRONG.search(text):
         return Intent.DIAGNOSE

@@ -27,6 +27,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from knowledge.observation import Event, Observation, Status
 from knowledge.record import dataclass
@@ -50,6 +51,7 @@ _META = re.compile(r"\*\*\* ls: ")
 _ABSENT = re.compile(r"\*\*\* (\S{1,300}) (?:does not exist|is not readable)|Skipping ")
 _REPORT = "==NVSMI LOG=="  # the headline of nvidia-smi -q, and a line of each report: where it stands twice, two were taken one after the other
 _COUNTED = "\nAttached GPUs "
+_STATISTICS = "NIC statistics:"  # the headline of ethtool -S, behind ethtool's own output
 _RULE = re.compile(r"([#=*])\1{19,200}\s{0,4}$")
 # ===== ibstat =====   --- lspci -vvv ---   ### dmesg   ==> /var/log/kern.log <==
 _HEADING = re.compile(
@@ -157,15 +159,17 @@ class Section:
     start_line: int
     text: str
     host: str = ""
+    typed: bool = False  # at a prompt, by somebody who shows what it printed
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """A heading: its name, the lines that it takes, and the host that a prompt names."""
+    """A heading: its name, the lines that it takes, the host that a prompt names, and whether it is one."""
 
     name: str
     lines: int
     host: str = ""
+    typed: bool = False
 
 
 def split(text: str) -> list[Section]:
@@ -173,7 +177,7 @@ def split(text: str) -> list[Section]:
     lines = lines_of(text)
     heads = dict(_nvidia_heads(lines) if is_nvidia(text) else _heads(lines))
     out: list[Section] = []
-    name, host, start = "", "", 0
+    name, host, start, typed = "", "", 0, False
     index = 0
     while index <= len(lines):
         head = heads.get(index)
@@ -182,10 +186,10 @@ def split(text: str) -> list[Section]:
             continue
         body = lines[start:index]
         if any(line.text.strip() for line in body):
-            out.append(Section(name, body[0].number, "\n".join(line.text for line in body), host))
+            out.append(Section(name, body[0].number, "\n".join(line.text for line in body), host, typed))
         if head is None:
             break
-        name, host = head.name, head.host or host
+        name, host, typed = head.name, head.host or host, head.typed
         start = index + head.lines
         index += max(1, head.lines)
     return out
@@ -210,16 +214,52 @@ def sniff(head: str) -> int:
     tools = {command for command in commands if command in TOOLS}
     if len(commands) > 1 and tools:
         return 100
-    return 100 if (any(commands) or head.count(_COUNTED) > 1) and _several(head) else 0
+    headed = any(commands) or head.count(_COUNTED) > 1 or f"\n{_STATISTICS}" in head
+    return 100 if headed and _several(head) else 0
 
 
 def _several(head: str) -> bool:
-    """Whether at least two of the sections are outputs that some format reads."""
+    """Whether at least two of the sections are outputs that some format reads, or one of those that somebody shows."""
+    sections = split(head)[:MOST]
+    read = sum(_is_read(section) for section in sections)
+    return read > 1 or (
+        read == 1 and sum(section.typed and not _tells_nothing(section.name) for section in sections) > 1
+    )
+
+
+def _is_read(section: Section) -> bool:
     from probes import registry
 
-    formats = [format_ for format_ in registry.formats() if format_.name != NAME]
-    read = (best(formats, section.text) for section in split(head)[:MOST])
-    return sum(found is not None for found in read) > 1
+    formats = [f for f in registry.formats() if f.name != NAME]
+    if best(formats, section.text[:HEAD]) is not None:
+        return True
+    named = _with_command(section)
+    return bool(named) and isinstance(best(formats, named[:HEAD]), DocumentFormat)
+
+
+def _with_command(section: Section) -> str:
+    """What was typed, and what it printed: rows that were picked out of an output are known by the command alone."""
+    return f"$ {section.name}\n{section.text}" if section.typed else ""
+
+
+def unread(text: str) -> list[tuple[int, str]]:
+    """What somebody shows of a command at a prompt, and no format reads: what it printed may tell of trouble."""
+    if is_nvidia(text):
+        return []
+    shown = (s for s in split(text)[:MOST] if s.typed and not _tells_nothing(s.name) and not _is_read(s))
+    return [(s.start_line, s.name) for s in shown]
+
+
+def _tells_nothing(command: str) -> bool:
+    """Whether what a command prints is of no node's health: ``cd``, ``date``."""
+    words = [w for w in command.split() if w != "sudo" and not w.startswith("-")]
+    return not words or words[0] in _OF_SHELL
+
+
+_OF_SHELL: Final = frozenset(
+    ["cd", "ls", "pwd", "echo", "date", "hostname", "uname", "uptime", "whoami", "id", "clear", "env", "printenv", "which", "history", "exit",
+     "su", "nvcc", "python", "python3", "pip", "export", "source", "ssh", "sleep", "watch", "tmux", "lsb_release", "vi", "vim", "nano"]
+)  # fmt: skip
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -243,6 +283,10 @@ def _section(section: Section, formats: Sequence[Format], context: Context) -> l
     head = section.text[:HEAD]
     chosen = best(formats, head)
     shift = section.start_line - 1
+    if (named := _with_command(section)) and (chosen is None or isinstance(chosen, DocumentFormat)):
+        by_command = best(formats, named[:HEAD])  # it may name the device, too
+        if isinstance(by_command, DocumentFormat) and chosen in (None, by_command):
+            return [_moved(o, shift - 1) for o in by_command.parse(named, context)]
     if isinstance(chosen, DocumentFormat):
         return [_moved(o, shift) for o in chosen.parse(section.text, context)]
     if chosen is None:
@@ -352,10 +396,10 @@ def _banner(lines: Sequence[Line], index: int) -> _Head | None:
 def _one_line(text: str) -> _Head | None:
     if len(text) > 20200:
         return None
-    if _REPORT in text:
+    if _REPORT in text or text.startswith(_STATISTICS):
         return _Head("", 0)
-    if (found := _PROMPT.match(text)) and command_of(found[3]):
-        return _Head(found[3].strip(), 1, found[1] or found[2] or "")
+    if (found := _PROMPT.match(text)) and (found[1] or found[2] or command_of(found[3])):
+        return _Head(found[3].strip(), 1, found[1] or found[2] or "", typed=True)
     if found := _HEADING.match(text):
         name = found[2] or found[3] or found[4]
         if found[4] or _is_title(name):
@@ -378,4 +422,5 @@ FORMAT = DocumentFormat(
     provides=(),  # whatever the formats of its sections provide
     sniff=sniff,
     parse=parse,
+    unread=unread,
 )

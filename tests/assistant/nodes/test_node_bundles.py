@@ -54,8 +54,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def children() -> set[int]:
-    """Processes below this one; a database for other tests may be among them."""
-    return {child.pid for child in psutil.Process().children(recursive=True)}
+    """Processes that this one began; a server among them, for other tests or the jobs of all workers, begins some of its own."""
+    return {child.pid for child in psutil.Process().children()}
 
 
 @pytest.mark.process

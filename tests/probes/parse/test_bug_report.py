@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.observation import Event, node
+from knowledge.observation import Event, Status, node
 from probes.base import Context, lines_of
 from probes.parse import bug_report
 from tests.cases import each
@@ -127,3 +127,32 @@ def test_sections_keep_their_lines_and_their_order(lines: list[str]) -> None:
 
 def test_the_host_of_a_report_without_prompts_is_that_of_uname() -> None:
     assert node("node-d-04") in {o.subject for o in bug_report.parse(REPORT, Context("x"))}
+
+
+PICKED = """root@n7:~# ibstat
+CA 'mlx5_0'
+\tCA type: MT4129
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tRate: 400
+\t\tLink layer: InfiniBand
+root@n7:~# date
+Sat Nov 28 03:11:42 UTC 2026
+"""
+ROWS = """root@n7:~# ethtool -S ens1f1np1 | egrep 'err|link_down'
+     rx_crc_errors_phy: 88213
+     link_down_events_phy: 37
+"""
+WIDTH = """root@n7:~# lspci -vvs d1:00.0 | grep LnkSta:
+\t\tLnkSta:\tSpeed 32GT/s, Width x4 (downgraded)
+"""
+
+
+def test_what_a_command_at_a_prompt_printed_is_read_or_told_as_unread() -> None:
+    """Rows that were picked out of an output are known by their command; ``date`` tells of no health."""
+    assert bug_report.sniff(PICKED + ROWS) == bug_report.sniff(PICKED + WIDTH) == 100
+    found = bug_report.parse(PICKED + ROWS, Context("f"))
+    assert any(o.source.line == 12 and o.status is Status.OK for o in found)
+    assert bug_report.unread(PICKED + ROWS) == []
+    assert bug_report.unread(PICKED + WIDTH) == [(12, "lspci -vvs d1:00.0 | grep LnkSta:")]
