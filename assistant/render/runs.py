@@ -11,7 +11,7 @@ TOLD = 3  # sentences: what more there is stands in the page
 
 
 def at_work(facts: FactBase) -> Text | None:
-    """``Training: steps to step 51200, at 4.1 s a step.`` How many lines told so is not said: of a long log a sample is read."""
+    """``Training came to step 51200, at 4.1 s a step.`` How many lines told so is not said: of a long log a sample is read."""
     said = [
         say(facts, subject)
         for fact, say in (("training.lines", _training), ("serving.log.lines", _serving))
@@ -22,10 +22,10 @@ def at_work(facts: FactBase) -> Text | None:
 
 def _training(facts: FactBase, log: Subject) -> Text:
     last, pace = (_value(facts, f"training.{name}", log) for name in ("step.last", "pace"))
-    to = (f" to step {last}", f"，至第 {last} 步") if last is not None else ("", "")
     how = (f", at {pace} a step", f"，每步 {pace}") if str(pace).endswith(" s") else (f", at {pace}", f"，速度 {pace}")
-    how = how if pace is not None else ("; they tell no times", "；其中没有时间")
-    return Text(f"Training: lines of steps{to[0]}{how[0]}.", f"训练：读到训练步{to[1]}{how[1]}。")
+    how = how if pace is not None else ("; its lines tell no times", "；其中没有时间")
+    to = ("", "读到训练步") if last is None else (f" came to step {last}", f"已到第 {last} 步")
+    return Text(f"Training{to[0] or ' went on'}{how[0]}.", f"训练：{to[1]}{how[1]}。")
 
 
 def _serving(facts: FactBase, server: Subject) -> Text:

@@ -246,8 +246,21 @@ def unread(text: str) -> list[tuple[int, str]]:
     """What somebody shows of a command at a prompt, and no format reads: what it printed may tell of trouble."""
     if is_nvidia(text):
         return []
-    shown = (s for s in split(text)[:MOST] if s.typed and not _tells_nothing(s.name) and not _is_read(s))
+    shown = (
+        s for s in split(text)[:MOST] if s.typed and not (_tells_nothing(s.name) or _says_well(s.text) or _is_read(s))
+    )
     return [(s.start_line, s.name) for s in shown]
+
+
+# systemctl is-active: active      nvidia-smi --gpu-reset: GPU 00000000:9D:00.0 was successfully reset. All done.
+_WELL = re.compile(
+    r"(?i)(?:active|enabled|running|ok|(?:all )?done\.?)|.{0,200} was successfully reset\.?(?: all done\.?)?"
+)
+
+
+def _says_well(text: str) -> bool:
+    """Whether each line that a command printed says that it is well, in a word."""
+    return all(_WELL.fullmatch(line.strip()) for line in text.splitlines() if line.strip())
 
 
 def _tells_nothing(command: str) -> bool:

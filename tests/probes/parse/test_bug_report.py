@@ -155,4 +155,6 @@ def test_what_a_command_at_a_prompt_printed_is_read_or_told_as_unread() -> None:
     found = bug_report.parse(PICKED + ROWS, Context("f"))
     assert any(o.source.line == 12 and o.status is Status.OK for o in found)
     assert bug_report.unread(PICKED + ROWS) == []
+    assert bug_report.unread(f"{PICKED}root@n7:~# systemctl is-active nvidia-fabricmanager\nactive\n") == []
+    assert bug_report.unread(f"{PICKED}root@n7:~# systemctl is-active nvidia-fabricmanager\ninactive\n") != []
     assert bug_report.unread(PICKED + WIDTH) == [(12, "lspci -vvs d1:00.0 | grep LnkSta:")]
