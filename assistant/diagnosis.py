@@ -149,7 +149,7 @@ def diagnose(
     batch = derive(observations)
     if as_of is None:
         as_of = max((o.at for o in batch if o.at is not None and o.clock is Clock.REALTIME), default=None)
-    facts = FactBase(batch, vocabulary(), as_of)
+    facts = FactBase(batch, vocabulary(), as_of, ages=bool(seen))
     result = _without_suppressed(run(ruleset.rules, facts), ruleset)
     unseen = _unseen(facts) if whole else ()
     # what was cut off may hold anything

@@ -20,7 +20,9 @@ def worlds(facts: FactBase) -> Iterator[FactBase]:
     for source in sorted({name for names in contested.values() for name in names}):
         against = {key: names - {source} for key, names in contested.items() if source in names}
         batch = derive(o for o in measured if not _told_against(o, against))
-        yield FactBase((o for o in batch if not _told_against(o, against)), facts.vocabulary, facts.as_of)
+        yield FactBase(
+            (o for o in batch if not _told_against(o, against)), facts.vocabulary, facts.as_of, ages=facts.ages
+        )
 
 
 def _told_against(o: Observation, against: Mapping[tuple[str, Subject], set[str]]) -> bool:

@@ -922,4 +922,4 @@ def what_if(rules: Sequence[Rule], facts: FactBase, overlay: Iterable[Observatio
 
     base = [k.inner for k in facts.observations if k.inner.origin is not Origin.DERIVED]
     extra = [replace(o, origin=Origin.HYPOTHETICAL) for o in overlay]
-    return run(rules, FactBase(derive([*base, *extra]), facts.vocabulary, facts.as_of))
+    return run(rules, FactBase(derive([*base, *extra]), facts.vocabulary, facts.as_of, ages=facts.ages))

@@ -68,9 +68,18 @@ def subject_key(subject: Subject) -> str:
 class FactBase:
     """Immutable after construction."""
 
-    def __init__(self, observations: Iterable[Observation], vocabulary: Vocabulary, as_of: int | None = None) -> None:
+    def __init__(
+        self,
+        observations: Iterable[Observation],
+        vocabulary: Vocabulary,
+        as_of: int | None = None,
+        *,
+        ages: bool = True,
+    ) -> None:
+        """`ages`: whether a value is stale once it is older at `as_of` than its fact allows; of files a newer one ages no other."""
         self.vocabulary = vocabulary
         self.as_of = as_of
+        self.ages = ages
         groups = set_once(self._sound(o) for o in observations)
         self.observations = tuple(Keyed(o, fact) for (fact, _), group in groups.items() for o in group)
         self._by_key: Mapping[tuple[str, Subject], Sequence[Observation]] = groups
@@ -300,7 +309,8 @@ class FactBase:
     def _aged(self, o: Observation) -> Observation:
         max_age = self.vocabulary[o.fact].max_age
         if (
-            max_age
+            self.ages
+            and max_age
             and self.as_of is not None
             and o.at is not None
             and o.clock is Clock.REALTIME

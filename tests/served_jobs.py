@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 _FOLDER = Path(__file__).parent / "jobs/served"
 _LONGEST = 1000  # characters of a script's path
 # Variables that are read when a process begins, or when torch is imported.
@@ -35,6 +37,15 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("GPUDIAG_
 def die_with_parent() -> None:
     """A test run that is killed leaves no job behind (prctl PR_SET_PDEATHSIG)."""
     _PRCTL(1, signal.SIGKILL)
+
+
+def running_jobs() -> set[int]:
+    """Jobs of whichever worker that a server of this process has forked."""
+    jobs: set[int] = set()
+    for server in _begun:
+        with suppress(psutil.NoSuchProcess):
+            jobs |= {child.pid for child in psutil.Process(server.pid).children(recursive=True)}
+    return jobs
 
 
 class ServedJob:

@@ -664,8 +664,8 @@ class _Work:
     @cached_property
     def kind(self) -> str:
         """Its class; empty where the figures do not tell."""
-        if self.divided:  # its own readings tell nobody's work
-            return ""
+        if self.divided:  # its own readings tell nobody's work, but for what all of it computes
+            return bound if self.busy >= BUSY and (bound := self._bound()) in ("fp32_bound", "fp64_bound") else ""
         if self.waves:
             return "in_waves"
         if self.least:

@@ -38,7 +38,7 @@ WATCHDOG = (
 OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of "
     "which 1.10 GiB is free. Including non-PyTorch memory, this process has 77.90 GiB memory in use. Of the allocated "
-    "memory 75.00 GiB is allocated by PyTorch, and 0.20 GiB is reserved by PyTorch but unallocated.\n"
+    "memory 75.00 GiB is allocated by PyTorch, and 1.20 GiB is reserved by PyTorch but unallocated.\n"
 )
 
 

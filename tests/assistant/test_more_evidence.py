@@ -11,8 +11,7 @@ import pytest
 
 from assistant.diagnosis import Diagnosis, State, bad, diagnose
 from assistant.sources import parse_text
-from knowledge.facts import vocabulary
-from knowledge.observation import Observation, Origin, Scope
+from knowledge.observation import Observation, Origin
 from rules.condition import EventLeaf, FactLeaf, leaves
 from rules.engine import Finding
 from rules.loader import load
@@ -71,7 +70,7 @@ def test_of_two_inputs_the_worse_counts(pairs: object) -> None:
         both = diagnose([*told()[one], *told()[other]], load())
         for part in (alone(one), alone(other)):
             if (found := bad(part.findings)) and not (
-                refutes(both, found) or outlived(both, part, found) or left_open(both, found) or divided(both, found)
+                refutes(both, found) or outlived(both, found) or left_open(both, found)
             ):
                 assert STATES.index(both.verdict.state) >= STATES.index(part.verdict.state), (one, other)
                 assert both.verdict.usable.rank >= part.verdict.usable.rank, (one, other)
@@ -101,25 +100,13 @@ def knows_more(one: tuple[Observation, ...], other: tuple[Observation, ...]) -> 
     return later or not {(o.fact, o.subject) for o in one} <= {(o.fact, o.subject) for o in other}
 
 
-def outlived(both: Diagnosis, part: Diagnosis, found: list[Finding]) -> bool:
-    """Whether the other input is of so much later that all events of a finding lie before the span that its rule itself counts,
-    or that a value of it is of a time long past."""
-    now, then = both.as_of, part.as_of
+def outlived(both: Diagnosis, found: list[Finding]) -> bool:
+    """Whether the other input is of so much later that all events of a finding lie before the span that its rule itself counts."""
     return any(
         isinstance(x, EventLeaf) and x.within is not None and f.events
-        and all(o.at is not None and now is not None and o.at + x.within < now for o in f.events)
-        for f in found for x in leaves(f.rule.when)
-    ) or any(
-        isinstance(x, FactLeaf) and now is not None and then is not None
-        and (age := vocabulary()[x.fact].max_age) is not None and then + age < now
+        and all(o.at is not None and both.as_of is not None and o.at + x.within < both.as_of for o in f.events)
         for f in found for x in leaves(f.rule.when)
     )  # fmt: skip
-
-
-def divided(both: Diagnosis, found: list[Finding]) -> bool:
-    """Whether the other input shows that MIG divides the GPU: its own counters then tell nobody's work, and no class follows."""
-    parts = {k.inner.subject.parent for k in both.facts.observations if k.inner.subject.scope is Scope.MIG}
-    return any(f.rule.area == "working" and f.subject in parts for f in found)
 
 
 def left_open(both: Diagnosis, found: list[Finding]) -> bool:

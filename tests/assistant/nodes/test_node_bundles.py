@@ -18,6 +18,7 @@ from assistant.nodes.gather import wanted
 from knowledge.errors import UsageError
 from knowledge.language import Text
 from tests.conftest import ROOT
+from tests.served_jobs import running_jobs
 
 DEMOS = ROOT / "assistant" / "demos"
 TEXTS = st.builds(Text, st.text(max_size=12), st.text(max_size=12))
@@ -54,8 +55,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def children() -> set[int]:
-    """Processes that this one began; a server among them, for other tests or the jobs of all workers, begins some of its own."""
-    return {child.pid for child in psutil.Process().children()}
+    """Processes below this one, but for the jobs of all workers; a database for other tests may be among them."""
+    return {child.pid for child in psutil.Process().children(recursive=True)} - running_jobs()
 
 
 @pytest.mark.process
