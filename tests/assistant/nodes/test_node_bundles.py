@@ -55,8 +55,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def children() -> set[int]:
-    """Processes below this one, but for the jobs of all workers; a database for other tests may be among them."""
-    return {child.pid for child in psutil.Process().children(recursive=True)} - running_jobs()
+    """Processes begun by this one, but for the jobs of all workers.
+
+    What those began is not asked: a database for other tests may be among them, and begins and ends processes at any time.
+    """
+    return {child.pid for child in psutil.Process().children()} - running_jobs()
 
 
 @pytest.mark.process
