@@ -103,9 +103,13 @@ async def serving(app: web.Application, host: str, port: int, guests: Container[
 def _faults() -> logging.Logger:
     """Where aiohttp says what broke: bugs of ours, and not each request that is none."""
     from aiohttp.http_exceptions import HttpProcessingError
+    from aiohttp.web import RequestPayloadError
+
+    # A body that cannot be unpacked is told once more where the rest of it is read and thrown away, after the answer.
+    theirs = (HttpProcessingError, RequestPayloadError)
 
     def wanted(record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+        return not (record.exc_info and isinstance(record.exc_info[1], theirs))
 
     log = logging.getLogger("gpudiag.http")
     log.filters[:] = [wanted]
