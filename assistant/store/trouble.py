@@ -18,6 +18,11 @@ _SAID: dict[int, Text] = {
     sqlite3.SQLITE_CORRUPT: Text("the file is damaged", "文件已损坏"),
     sqlite3.SQLITE_NOTADB: Text("the file is no database", "该文件不是数据库"),
 }  # fmt: skip
+# PostgreSQL's SQLSTATE (its manual, appendix A): lock_not_available, query_canceled
+_SERVER_SAID = {
+    "55P03": Text("another session keeps its tables locked", "另一个会话一直锁定着它的表"),
+    "57014": Text("the server ended the statement at its time limit", "语句超时，已被服务器终止"),
+}
 
 
 def primary(error: BaseException) -> int | None:
@@ -37,6 +42,9 @@ def reason(error: BaseException) -> Text:
     if isinstance(error, OSError) and error.strerror:
         return Text(error.strerror)
     inner = getattr(error, "orig", None) or error
+    state = getattr(inner, "sqlstate", None)
+    if state in _SERVER_SAID:
+        return _SERVER_SAID[state]
     words = " ".join(str(inner).split()) or type(inner).__name__
     return Text(words[:200])
 
