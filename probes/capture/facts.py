@@ -25,6 +25,7 @@ from probes.parse._process_rows import STATES
 
 NAME: Final = "capture"
 REVISION: Final = 1
+_NO_STACKS: Final = {"refused": Status.DENIED, "failed": Status.FAILED, "timeout": Status.TIMEOUT}
 _MOST: Final = 100_000  # iterations
 _PROFILED: Final = frozenset({"torch", "kernels", "shapes", "flops"})  # parts that are a profiler in the job
 
@@ -116,6 +117,10 @@ def _about(emit: Emit, document: Mapping[str, Any], target: Target, row: Mapping
     parts = rows(row.get("parts"))
     missing = sorted({str(p.get("item")) for p in parts if p.get("outcome") not in ("ok", "partial", "declined")})
     emit.put("capture.parts.missing", subject, tuple(clean(m) for m in missing), "; ".join(f"{m}" for m in missing))
+    for part in parts:
+        if part.get("item") == "stacks" and (status := _NO_STACKS.get(str(part.get("outcome")))):
+            said = [manifest.text(part.get(name)).en for name in ("why", "remedy")]
+            emit.lack("stack.hot.function", subject, status, clean("; ".join(s for s in said if s)))
     after = mapping(row.get("aftermath"))
     emit.put("process.script", subject, script(target) or None)
     if after:

@@ -209,7 +209,7 @@ def test_another_users_process_is_refused_with_the_reason(
         pytest.skip("another user cannot run this interpreter")
     assert "Traceback" not in done.stderr, done.stderr
     assert "ould not be read" in done.stdout, done.stdout
-    assert done.returncode == 3
+    assert done.returncode in (1, 3)  # on a busy machine it is told what takes the CPUs
     assert "spin" not in done.stdout
 
 

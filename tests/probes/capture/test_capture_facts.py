@@ -57,6 +57,14 @@ def test_parts_that_were_not_got_are_named_and_those_not_agreed_to_are_not() -> 
     assert told(facts.observations(document(parts=parts)), "capture.parts.missing") == ("shapes", "torch")
 
 
+def test_stacks_that_were_refused_are_lacked_with_the_reason() -> None:
+    why, remedy = {"en": "it belongs to root", "zh": "x"}, {"en": "run it as root", "zh": "x"}
+    for outcome, status in (("refused", Status.DENIED), ("failed", Status.FAILED), ("timeout", Status.TIMEOUT)):
+        parts = [{"item": "stacks", "outcome": outcome, "why": why, "remedy": remedy}]
+        lacked = next(o for o in facts.observations(document(parts=parts)) if o.fact == "stack.hot.function")
+        assert (lacked.status, lacked.detail) == (status, "it belongs to root; run it as root")
+
+
 def test_a_target_that_was_not_left_as_found_is_told() -> None:
     clean = {
         "worries": [],
