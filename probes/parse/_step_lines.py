@@ -98,15 +98,18 @@ _DATA: tuple[tuple[_Words, float], ...] = (
     (_hinted("data", rf"(?i)\b{_DATA_WORDS}['\"]?[ :=|]{{1,6}}{_NUMBER} ?ms\b"), 1e-3),
     (_hinted("data", rf"(?i)\b{_DATA_WORDS}(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,6}}{_NUMBER}(?: ?s\b|(?= ?[(|,\s]|$))"), 1.0),
 )  # fmt: skip
+# A number before the unit may be another one's value: "loss 2.240 tok/s/gpu 11836", "loss 2.27 it/s 1.18".
+_EACH = r"[/_ ](?:per[/_ ])?(?:gpu|device|rank|chip|node)"
 # What goes up when steps get faster, and its unit
 _RATES: tuple[tuple[_Words, str], ...] = (
+    (_hinted("/s", rf"(?i)(?<=[a-z])['\"]?[ :=]{{1,4}}\d[\d.]{{0,12}} (?:it|iter|step)s?/s['\"]?[ :=]{{1,4}}{_NUMBER}"), "it/s"),
     (_hinted("/s", r"\b(\d[\d.]{0,12}) ?(?:it|iter|step)s?/s\b"), "it/s"),
     (_hinted("ups=", rf"\bups={_NUMBER}"), "it/s"),
     (_hinted("currsamplespersec", rf"CurrSamplesPerSec={_NUMBER}"), "samples/s"),
     (_hinted("samples", rf"(?i)samples per second['\"]?[ :=]{{1,4}}{_NUMBER}|\b(?:throughput/)?samples_per_sec(?:ond)?['\"]?[ :=]{{1,4}}{_NUMBER}"), "samples/s"),
     (_hinted("sample", rf"\b{_PLAIN} ?samples?/s(?:ec)?\b"), "samples/s"),
-    (lazy(rf"(?i)\b(?:tps|tok(?:en)?s?[/_ ](?:s|sec|second)|tokens[_ ]per[_ ]sec(?:ond)?(?:[_ ]per[_ ](?:gpu|device))?)['\"]?[ :=]{{1,4}}{_NUMBER}"), "tokens/s"),
-    (_hinted("tok", rf"(?i)\b{_PLAIN} ?tok(?:en)?s?/s(?:ec)?\b"), "tokens/s"),
+    (lazy(rf"(?i)\b(?:tps|tok(?:en)?s?[/_ ](?:s|sec|second)(?:{_EACH})?|tokens[_ ]per[_ ]sec(?:ond)?(?:{_EACH})?)['\"]?[ :=]{{1,4}}{_NUMBER}"), "tokens/s"),
+    (_hinted("tok", rf"(?i)\b{_PLAIN} ?tok(?:en)?s?/s(?:ec)?\b(?!{_EACH}?['\"]?[ :=]{{1,4}}\d)"), "tokens/s"),
     (_hinted("op", rf"(?i)\btfl?op/?s?(?:/s)?(?:/gpu)?\)?['\"]?[ :=]{{1,4}}{_NUMBER}"), "TFLOP/s"),
 )  # fmt: skip
 _LOSS = _hinted(

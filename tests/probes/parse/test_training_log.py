@@ -60,6 +60,22 @@ def test_each_trainer_has_its_words_for_a_step(line: str, number: int, seconds: 
 
 
 @pytest.mark.parametrize(
+    ("line", "rate", "unit"),
+    [
+        ("step 100 loss 2.311 tok/s/gpu 11823 mfu 0.43", 11823.0, "tokens/s"),
+        ("step 200 loss 2.266 it/s 1.18", 1.18, "it/s"),
+        ("step 7 loss 3.1 2.5 it/s lr 1e-4", 2.5, "it/s"),
+        ("step 10 loss: 2.3 throughput: 1200 tok/s/gpu", 1200.0, "tokens/s"),
+        ("step 10 loss 2.3 tokens/s/GPU: 812", 812.0, "tokens/s"),
+    ],
+)
+def test_the_number_of_a_rate_is_its_own(line: str, rate: float, unit: str) -> None:
+    found = step(line)
+    assert found is not None
+    assert (found.rate, found.unit) == (rate, unit)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "Loading checkpoint shards: 100%|██████████| 4/4 [00:10<00:00,  2.61s/it]",
