@@ -36,7 +36,7 @@ DIED = (
     r"EngineCore encountered a fatal error|EngineCore failed to start|Scheduler hit an exception"
     r"|WorkerProc (?:hit an exception|failed to start)|Engine background task failed|Engine core proc \w+ died unexpectedly"
     r"|Engine core initialization failed|Engine process failed to start|EngineDeadError: |Background loop has errored already"
-    r"|EngineCore encountered an issue|Received sigquit from a child process"
+    r"|EngineCore encountered an issue|Received sigquit from a child process|RPC call to \w{1,40} timed out"
 )
 
 #  INFO generate{... total_time="1.2s" validation_time="686.2µs" queue_time="41.3ms" inference_time="1.1s" time_per_token="40.9ms" seed="None"}: text_generation_router::server: router/src/server.rs:291: Success

@@ -62,6 +62,8 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
         name = " ".join([_NAMES[engine], *([f"engine {which}"] if which else [])])
         _queue(emit, name, own)
         _stalled(emit, name, own, app)
+    if not engines:
+        _silent(emit, app)
     _queue_time(emit, app, model)
     _room(emit, app, engines, model)
     _preempted(emit, app, engines)
@@ -166,13 +168,24 @@ def _stalled(emit: Emitter, name: str, told: Sequence[_Told], app: Sequence[AppL
         still += 1
     after = [line for line in app if line.number > told[-1].line.number and _HANGS.search(line.text)]
     hung = sum(line.times for line in after)
-    if still < LEAST and hung < 2:
+    # A piece of a log that shows nothing else, or both signs at once, say it as well as a longer one.
+    if still < LEAST and hung < 2 and not (still and hung) and not 2 <= still == len(told):
         return
     first = told[-still] if still else told[-1]
     _emit(emit, "stalled", first.line if still else after[0], {
         "engine": name, "running": told[-1].levels.running, "waiting": told[-1].levels.waiting,
         "since": _when(first.line if still else after[0]), "count": still or hung,
     })  # fmt: skip
+
+
+def _silent(emit: Emitter, app: Sequence[AppLine]) -> None:
+    """The front end of vLLM waits for its workers, minute after minute, in a piece of a log without statistics."""
+    waits = [line for line in app if _HANGS.search(line.text)]
+    count = sum(line.times for line in waits)
+    if count >= 2:
+        _emit(emit, "workers_silent", waits[0], {
+            "engine": _NAMES["vllm"], "since": _when(waits[0]), "until": _when(waits[-1]), "count": count,
+        })  # fmt: skip
 
 
 def _stands(levels: words.Levels) -> bool:
