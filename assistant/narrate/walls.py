@@ -205,7 +205,11 @@ def _needed() -> list[str]:
     """Without which no module is found."""
     above = Path(sys.executable or "/").parent.parent
     searched = [path for path in sys.path if path.startswith("/") and path != "/"]
-    return [*(f"{prefix}/lib" for prefix in (sys.prefix, sys.base_prefix, str(above))), *searched, str(Path(__file__).parent)]
+    return [
+        *(f"{prefix}/lib" for prefix in (sys.prefix, sys.base_prefix, str(above))),
+        *searched,
+        str(Path(__file__).parent),
+    ]
 
 
 def powerless(libc: ctypes.CDLL) -> None:

@@ -216,6 +216,13 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
         return {"zh": f"其他 {word}"}.get(lang, f"the other {word}s")
     if subject.scope is Scope.GPU and subject.id == f"{UNKNOWN_PCI}unnamed":
         return {"zh": "某个 GPU（日志未说明是哪个）"}.get(lang, "a GPU (the log does not say which)")
+    if subject.scope is Scope.GPU and subject.id == f"{UNKNOWN_PCI}row 0":
+        return {"zh": "某个 GPU（文本未说明是哪个）"}.get(lang, "a GPU (the text does not say which)")
+    if subject.scope is Scope.GPU and subject.id.startswith(f"{UNKNOWN_PCI}row "):
+        number = int(subject.id.rpartition(" ")[2]) + 1
+        return {"zh": f"文本中的第 {number} 个 GPU（未命名）"}.get(
+            lang, f"GPU no. {number} of the text (it does not say which)"
+        )
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
     if subject.scope is Scope.GPU and subject.id.startswith("instance:"):

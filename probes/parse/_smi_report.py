@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from knowledge.identity import UNKNOWN_PCI
 from knowledge.observation import Scope, Status, Subject
 from probes.parse._smi_emit import Emitter, mig_id, total
 from probes.parse._smi_fields import GPU, HEAD, MIG, Field, count, mebibytes
@@ -35,7 +36,7 @@ def report(emit: Emitter, root: Node, incomplete: str = "") -> None:
         emit.add("node.driver.state", emit.node, "ok", None, "driver_version")
     if incomplete:
         emit.add("node.gpu.listed", emit.node, Reading(None, Status.FAILED, f"the report ends early: {incomplete}"))
-    elif sections:
+    elif sections and UNKNOWN_PCI not in sections[0].key:  # a piece without its head lists nobody
         emit.add("node.gpu.listed", emit.node, len(sections))
     indices = _indices(top, sections)
     for position, section in enumerate(sections):

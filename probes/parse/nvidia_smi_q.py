@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from knowledge.identity import UNKNOWN_PCI
 from knowledge.observation import Observation
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors
 from probes.parse._smi_emit import Emitter
+from probes.parse._smi_fields import GPU
 from probes.parse._smi_report import PROVIDES, report
-from probes.parse._smi_tree import GPU_HEAD, text_tree
+from probes.parse._smi_tree import GPU_HEAD, Node, gpu_key, text_tree
 
 NAME, REVISION = "nvidia-smi-q", 3
 _RULE = re.compile(r"#{20,200}\s{0,4}")
@@ -21,9 +23,13 @@ _FIELD = re.compile(r"^ {2,20}[A-Z][\w ./()-]{1,50}? {1,40}: \S", re.MULTILINE)
 # Headings that only this report has, for a piece without its headline.
 _SECTIONS = re.compile(
     r"^ {0,12}(?:Retired Pages|Remapped Rows|Row Remapper|Clocks (?:Throttle|Event) Reasons|FB Memory Usage|ECC Errors|"
-    r"(?:GPU )?Power Readings|Bank Remap Availability Histogram|GPU Link Info)\s{0,60}$",
+    r"(?:GPU )?Power Readings|Bank Remap Availability Histogram|GPU Link Info|GPU Reset Status|Max Clocks|Fabric|Utilization|"
+    r"Temperature|Ecc Mode|ECC Mode)\s{0,60}$",
     re.MULTILINE,
 )
+
+# Of what a GPU prints, the sections that hold fields
+SECTIONS = frozenset(path.partition("/")[0] for row in GPU for path in row.paths if "/" in path)
 
 
 def sniff(head: str) -> int:
@@ -46,7 +52,21 @@ def read(emit: Emitter, lines: Sequence[Line]) -> None:
         for node in list(root.walk()):  # a piece that was pasted with its indentation
             if node.key.startswith("gpu:") and node not in root.children:
                 root.children.append(node)
+    if not any(c.key.startswith("gpu:") for c in root.children):
+        root.children += _nameless(root)
     report(emit, root)
+
+
+def _nameless(root: Node) -> list[Node]:
+    """GPUs of a piece without the line that names one: where a section comes again, the next one begins."""
+    found: list[Node] = []
+    for child in root.children:
+        if child.key not in SECTIONS or not child.children:
+            continue
+        if not found or found[-1].child(child.key) is not None:
+            found.append(Node(gpu_key(f"{UNKNOWN_PCI}row {len(found)}"), line=child.line))
+        found[-1].children.append(child)
+    return found
 
 
 def parse(text: str, context: Context) -> list[Observation]:

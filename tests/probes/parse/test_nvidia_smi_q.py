@@ -115,8 +115,11 @@ def test_a_lost_gpu_and_missing_rights() -> None:
     assert not all_of(got, "gpu.processes", "0000:af:00.0")  # not printed, not claimed
 
 
-def test_a_piece_of_a_report_without_its_gpu_says_nothing_about_one() -> None:
-    assert parse(FORMAT, "smi/pages-only.txt") == []
+def test_a_piece_of_a_report_without_its_gpu_is_of_one_that_it_does_not_name() -> None:
+    piece = capture("smi/pages-only.txt")
+    got = FORMAT.parse(f"{piece}\n{piece.replace('61', '2')}", CONTEXT)
+    assert [value(got, "gpu.retired_pages.double_bit", f"unknown:row {n}") for n in (0, 1)] == [61, 2]
+    assert not all_of(got, "node.gpu.listed")  # who is not named is not counted
     text = "GPU 00000002:00:00.0\n" + capture("smi/pages-only.txt")
     got = FORMAT.parse(text, CONTEXT)
     assert value(got, "gpu.retired_pages.double_bit", "0002:00:00.0") == 61
