@@ -36,7 +36,7 @@ _NMI = r"(?:NMI received for (unknown) reason|NMI: (PCI system error \(SERR\)|IO
 # {1}[Hardware Error]: event severity: corrected            {1}[Hardware Error]:   section_type: memory error
 # BERT: Error records from previous boot:      [Hardware Error]: event severity: fatal      the same without a number, after a boot
 # [Hardware Error]:   fru_text: CPU1_DIMM_C2   [Hardware Error]:   error_type: 3, multi-bit ECC
-_APEI = r"(?:\{(\d{1,9})\})?\[Hardware Error\]: +(event severity|section_type|device_id|fru_text|error_type|DIMM location|physical_address): ([\w:.,() /-]{1,80})"
+_APEI = r"(?:\{(\d{1,9})\})?\[Hardware Error\]: +(event severity|section_type|device_id|fru_text|error_type|DIMM location|physical_address|vendor_id|class_code|aer_uncor_status): ([\w:.,() /-]{1,80})"
 _APEI_OPEN = r"\{(\d{1,9})\}\[Hardware Error\]: Hardware error from APEI|BERT: Error records from previous boot"
 # Kernel panic - not syncing: Fatal exception
 _PANIC = r"Kernel panic - not syncing: ?(.{0,200})"
@@ -322,9 +322,33 @@ def _apei(reading: Reading) -> None:
     for entry, fields in records:
         if not fields.keys() & {"severity", "section"}:
             continue  # a heading alone
-        device = str(fields.get("device", ""))
+        device, vendor, kind = (str(fields.pop(name, "")) for name in ("device", "vendor_id", "class_code"))
+        if bits := _uncorrected(str(fields.pop("aer_uncor_status", ""))):
+            fields.setdefault("error", bits)
+        if device:
+            fields["device"] = device
         subject = reading.device(entry, device) if device else reading.node(entry)
+        # Kernels print the three bytes of the class in either order; 03 is a display controller, as GPUs without a display are, too.
+        if device and vendor.startswith("0x10de") and (kind.startswith("03") or kind.endswith("03")):
+            subject = reading.gpu(entry, device)
         reading.event("hardware_error", subject, entry, fields)
+
+
+# Bits of the uncorrectable error status (PCI Express Base Specification, 7.8.4.2; the kernel's names in aer.c)
+_UNCORRECTED_BITS = {
+    4: "Data Link Protocol", 5: "Surprise Down", 12: "Poisoned TLP", 13: "Flow Control Protocol", 14: "Completion Timeout", 15: "Completer Abort",
+    16: "Unexpected Completion", 17: "Receiver Overflow", 18: "Malformed TLP", 19: "ECRC", 20: "Unsupported Request", 21: "ACS Violation",
+    22: "Uncorrectable Internal",
+}  # fmt: skip
+
+
+def _uncorrected(status: str) -> str:
+    """``Surprise Down`` of ``0x00000020, aer_uncor_mask: 0x00000000``."""
+    try:
+        bits = int(status.partition(",")[0], 16)
+    except ValueError:
+        return ""
+    return ", ".join(name for bit, name in _UNCORRECTED_BITS.items() if bits >> bit & 1)
 
 
 # The page that EDAC names beside the module: ... on CPU_SrcID#1_MC#1_Chan#0_DIMM#0 (channel:0 slot:0 page:0x3a5c2b offset:0xa40 ...
