@@ -19,13 +19,19 @@ NAME, REVISION = "ibdiagnet", 2
 PROVIDES = ("fabric_port_fault", "fabric.check.errors")
 _MOST = 2000  # faults that are told: a fabric with more is judged by these
 # -I- Discovering ... 212 nodes (32 Switches & 180 CA-s) discovered.        -I- Fabric Discover finished successfully
-_SIGN = re.compile(r"(?m)^-I- (?:Discovering \.\.\. |Fabric Discover |Stage\s{2,60}Warnings\s{1,20}Errors)")
+_SIGN = re.compile(
+    r"(?m)^-I- (?:Discovering \.\.\. |Fabric Discover |Stage\s{2,60}Warnings\s{1,20}Errors)|^-[EW]- lid=0x[0-9a-f]{4} dev=\d{1,6} "
+)
 _HEADING = re.compile(r"-I- Stage\s{2,60}Warnings\s{1,20}Errors(?:\s.{0,40})?")
 # -I- Port Counters             0          2
 _STAGE = re.compile(r"-I- (\S.{0,60}?)\s{2,60}(\d{1,9})\s{1,20}(\d{1,9})(?:\s.{0,200})?")
 _TOLD = re.compile(r"-([EW])- (\S.{0,600})")
 # Sec0d9a0300246e30/Nec0d9a0300246e30/P19<-->switch-004/U1/P20        name=S-leaf04/P17        gpu044/mlx5_3/P1
-_PORT = re.compile(r"(?<![\w/])((?:[\w.-]{1,64}/){1,3}P\d{1,3}|[\w.-]{1,64}/(?:mlx\d_\w{1,10}|U\d{1,3})/\d{1,3})\b")
+# dev=54002 MF0;ib-leaf-07:MQM9700/U1/13/2: the switch, its model, and port 2 of cage 13
+_PORT = re.compile(
+    r"(?<![\w/:])((?:[\w.-]{1,64}:)?(?:[\w.-]{1,64}/){1,3}P\d{1,3}"
+    r"|(?:[\w.-]{1,64}:)?[\w.-]{1,64}/(?:mlx\d_\w{1,10}|U\d{1,3})/\d{1,3}(?:/\d{1,3})?)\b"
+)
 # symbol_error_counter=18244 (threshold=0)        link_downed_counter             : 7        "port_rcv_errors" increased during the run (difference value=12,
 _COUNTER = re.compile(
     r"\"?\b([a-z][a-z0-9]{1,30}(?:_[a-z0-9]{1,30}){1,6})\"?(?: ?= ?| {0,40}: {0,20}| increased during the run \((?:difference )?value ?= ?)"

@@ -67,3 +67,13 @@ def test_the_counters_below_a_port_are_its_own() -> None:
         ("S1/N1/P27", "down", "symbol_error_counter 65535 or more, port_rcv_errors 12, link_downed_counter 3"),
         ("n7/mlx5_5/P1", "counter", "symbol_error_counter 812"),
     ]
+
+
+def test_a_port_of_a_cage_is_named_with_its_switch() -> None:
+    text = (
+        "-E- lid=0x0070 dev=54002 MF0;ib-leaf-07:MQM9700/U1/13/2\n"
+        '    "symbol_error_counter" increased during the run (difference value=412,difference allowed threshold=0)\n'
+    )
+    assert ibdiagnet.sniff(text)
+    found = ibdiagnet.parse(text, HERE)
+    assert [o.subject.id for o in found if o.fact == "fabric_port_fault"] == ["ib-leaf-07:MQM9700/U1/13/2"]
