@@ -210,6 +210,8 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
     if subject.id.startswith(UNSAID) and " of " in subject.id:
         one, _, many = subject.id.removeprefix(UNSAID).partition(" of ")
         return {"zh": f"所列 {many} 个{gap}{word} 中的第 {one} 个"}.get(lang, f"{word} {one} of the {many} listed")
+    if subject.scope is Scope.COLLECTIVE and subject.id == "collective":
+        return {"zh": "某个集合通信（文本未说明是哪个）"}.get(lang, "a collective (the text does not say which)")
     if subject.id == UNSAID:  # of what somebody said
         return {"zh": f"某个{gap}{word}"}.get(lang, f"one {word}")
     if subject.id.startswith("unknown:others"):
