@@ -21,9 +21,10 @@ from assistant.captures import latest_captures
 from assistant.vendors import world_of
 from knowledge.errors import InputError
 from knowledge.language import Text
-from knowledge.observation import Observation, Origin, Source, Status, node
+from knowledge.observation import Event, Observation, Origin, Source, Status, node
 from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
+from probes import moments
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format, LogFormat
@@ -65,6 +66,7 @@ class _Gathering:
     cut: dict[str, None] = field(default_factory=dict)
     whole: dict[DocumentFormat, list[str]] = field(default_factory=dict)  # files that are read together, at the end
     scanned: dict[str, ScanResult] = field(default_factory=dict)  # logs that were read ahead, in processes of their own
+    order: int = 0  # of the inputs which one is read, from 1
 
     def lost(self, name: str, why: Text) -> None:
         """Note that a part of `name` could not be read."""
@@ -103,6 +105,7 @@ def read(
     for path, sniffed in wanted:
         if path in faults:
             continue
+        g.order += 1
         try:
             (_read_input if sniffed else _read_log)(path, g)
         except InputError as fault:  # it went away, or only opening it told
@@ -474,7 +477,7 @@ def _read_document(
     found: DocumentFormat, name: str, text: str, g: _Gathering, commands: bool, unbroken: bool, part: Part | None = None
 ) -> None:
     """Read one document; `part` is what its lines were labelled with, `unbroken` whether its file could be read to its end."""
-    plain = bare(text, commands)
+    written, plain = text, bare(text, commands)
     if plain.found:
         text = plain.text
         g.notes.append(Note(name, plain.words))
@@ -491,10 +494,17 @@ def _read_document(
         g.lost(
             name, Text(f"what `{what}` printed is not read (line {line})", f"未读取 `{what}` 的输出（第 {line} 行）")
         )
+    told = [_ordered(o, g.order) for o in moments.dated(told, written)]
     g.observations += [_placed(o, part.numbers) for o in told] if part else told
     if state is Whole.UNTOLD:
         g.observations.append(Observation(END_KNOWN, node(context.host), False, source=Source(found.name, name)))
     g.kinds.append((name, (found.name,)))
+
+
+def _ordered(o: Observation, order: int) -> Observation:
+    """A value of which nothing tells the time, with the place of its file among those that were given."""
+    timeless = order and o.at is None and o.status is Status.OK and not isinstance(o.value, Event)
+    return replace(o, source=replace(o.source, order=order)) if timeless else o
 
 
 def _read_as_log(name: str, text: str, g: _Gathering) -> bool:

@@ -77,6 +77,7 @@ class Clock(StrEnum):
     REALTIME = "realtime"  # UTC
     LOCAL = "local"  # wall clock of a zone that the source does not name
     YEARLESS = "yearless"  # syslog: month and day without a year (stored in the year 2000)
+    DAY = "day"  # wall clock of a day that the source does not name: ns since its midnight
     BOOT = "boot"  # seconds since a boot
     MONOTONIC = "monotonic"
     TRACE = "trace"
@@ -142,6 +143,7 @@ class Source:
     call: str = ""  # the file, command, query or NVML call
     line: int | None = None  # 1-based, in `call` when it is a file
     revision: int = 1  # of the parser; a bundle is parsed again when it differs
+    order: int = 0  # of several files that tell no time which one it was, in the order in which they were given
 
     def __str__(self) -> str:
         return f"{self.call}:{self.line}" if self.call and self.line else self.call or self.probe

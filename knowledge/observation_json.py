@@ -51,6 +51,7 @@ def plain(o: Observation) -> dict[str, Any]:
         "call": o.source.call,
         "line": o.source.line,
         "revision": o.source.revision,
+        **({"order": o.source.order} if o.source.order else {}),
     }
     for name in ("excerpt", "detail"):
         if text := getattr(o, name):
@@ -72,7 +73,7 @@ def restored(row: Any) -> Observation:
         window = row.get("window")
         return Observation(
             fact, _a_subject(row["subject"]), _a_value(row.get("value")), Status(row["status"]),
-            Source(str(source["probe"]), str(source["call"]), _number(source["line"]), int(source["revision"])),
+            Source(str(source["probe"]), str(source["call"]), _number(source["line"]), int(source["revision"]), int(source.get("order", 0))),
             _number(row.get("at")), Clock(row.get("clock", "none")),
             None if window is None else (int(window[0]), int(window[1])),
             str(row.get("excerpt", "")), str(row.get("detail", "")), Origin(row.get("origin", "measured")),

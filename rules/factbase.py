@@ -49,9 +49,9 @@ def sort_key(o: Observation) -> tuple[object, ...]:
     )
 
 
-def _place(o: Observation) -> tuple[int, int, str, int]:
+def _place(o: Observation) -> tuple[int, int, int, str, int]:
     """When it was and where it stands, by which most are told apart."""
-    return _CLOCKS[o.clock], o.at if o.at is not None else -1, o.source.call, o.source.line or 0
+    return _CLOCKS[o.clock], o.at if o.at is not None else -1, o.source.order, o.source.call, o.source.line or 0
 
 
 def _words(value: Value) -> str:
@@ -406,7 +406,7 @@ def set_once(observations: Iterable[Observation]) -> dict[tuple[str, Subject], l
 
 
 def _once(group: Iterable[Observation]) -> list[Observation]:
-    places: dict[tuple[int, int, str, int], list[Observation]] = {}
+    places: dict[tuple[int, int, int, str, int], list[Observation]] = {}
     for o in group:
         places.setdefault(_place(o), []).append(o)
     return [o for place in sorted(places) for o in _apart(places[place])]

@@ -20,7 +20,7 @@ def stamp(at: int | None, clock: Clock) -> str | None:
     """A time of `clock`; None when there is none that means anything outside its source.
 
     UTC ends in ``Z``; a wall clock of an unnamed zone has no zone; a syslog time has no year
-    (``--08-17T06:18:01``, ISO 8601's truncated form); seconds since a boot are ``boot+...s``.
+    (``--08-17T06:18:01``, ISO 8601's truncated form), a clock without a date no more than that; seconds since a boot are ``boot+...s``.
     """
     if at is None:
         return None
@@ -31,6 +31,8 @@ def stamp(at: int | None, clock: Clock) -> str | None:
             return iso(at, zone="")
         case Clock.YEARLESS:
             return "-" + iso(at, zone="")[4:]
+        case Clock.DAY:
+            return iso(at, zone="").partition("T")[2]
         case Clock.BOOT:
             return f"boot+{at // 10**9}.{at % 10**9 // 1000:06d}s"
         case _:

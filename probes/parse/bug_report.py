@@ -19,6 +19,11 @@ Banners and headings::
     ===== ibstat =====
     ==> dmesg.log <==
     root@gpu-12:~# dmesg -T
+
+Looks one after the other, each below its time (`probes.moments`)::
+
+    === 2026-11-03 03:00 ===
+    Tue Nov  3 03:00:00 UTC 2026
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from typing import Final
 
 from knowledge.observation import Event, Observation, Status
 from knowledge.record import dataclass
+from probes import moments
 from probes.base import Context, DocumentFormat, Format, Line, LogFormat, best, lines_of
 from probes.parse._smi_emit import Emitter
 from probes.parse._smi_errors import module_fits
@@ -170,6 +176,7 @@ class _Head:
     lines: int
     host: str = ""
     typed: bool = False
+    timed: bool = False  # it says when what follows was taken
 
 
 def split(text: str) -> list[Section]:
@@ -210,12 +217,23 @@ def sniff(head: str) -> int:
     """100 for nvidia-bug-report.log, for two or more headed outputs of which one is of a tool, and for several outputs that are read."""
     if is_nvidia(head):
         return 100
-    commands = [command_of(name.name) for _, name in _heads(lines_of(head)) if name.name]
+    heads = [found for _, found in _heads(lines_of(head))]
+    commands = [command_of(found.name) for found in heads if found.name]
     tools = {command for command in commands if command in TOOLS}
     if len(commands) > 1 and tools:
         return 100
     headed = any(commands) or head.count(_COUNTED) > 1 or f"\n{_STATISTICS}" in head
-    return 100 if headed and _several(head) else 0
+    looks = sum(found.timed for found in heads) > 1 and _are_outputs(head)
+    return 100 if looks or (headed and _several(head)) else 0
+
+
+def _are_outputs(head: str) -> bool:
+    """Whether at least two of the sections are outputs of tools, and none of them is a part of a log."""
+    from probes import registry
+
+    formats = [f for f in registry.formats() if f.name != NAME]
+    found = [best(formats, section.text[:HEAD]) for section in split(head)[:MOST]]
+    return sum(isinstance(f, DocumentFormat) for f in found) > 1 and not any(isinstance(f, LogFormat) for f in found)
 
 
 def _several(head: str) -> bool:
@@ -413,6 +431,8 @@ def _one_line(text: str) -> _Head | None:
         return _Head("", 0)
     if (found := _PROMPT.match(text)) and (found[1] or found[2] or command_of(found[3])):
         return _Head(found[3].strip(), 1, found[1] or found[2] or "", typed=True)
+    if moments.moment_of(text) is not None:
+        return _Head("", 1, timed=True)
     if found := _HEADING.match(text):
         name = found[2] or found[3] or found[4]
         if found[4] or _is_title(name):

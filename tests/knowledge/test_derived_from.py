@@ -72,6 +72,11 @@ def before(fact: str, now: float, then: float, on: Subject = GPU) -> list[Observ
     return [seen(fact, now, on), Observation(fact, on, then, Status.OK, Source("active-run", "history:1"))]
 
 
+def grown(fact: str, on: Subject) -> list[Observation]:
+    """Two looks at one counter, the later one first."""
+    return [replace(seen(fact, value, on, at=at), clock=Clock.LOCAL) for value, at in ((3, 7_200 * SECOND), (0, 0))]
+
+
 # Of each derived fact a batch from which it follows.
 BATCHES: dict[str, list[Observation]] = {
     "gpu.pcie.replay.limit": [seen("gpu.pcie.gen.max", 5), seen("gpu.pcie.width.max", 16)],
@@ -215,6 +220,13 @@ BATCHES: dict[str, list[Observation]] = {
         replace(seen("gpu_reset_attempt", Event(None, {"stage": "begun"})), at=SECOND, clock=Clock.BOOT),
         replace(seen("gpu_init_failed", Event(None, {"reason": "x", "reason_zh": "x"})), at=2 * SECOND, clock=Clock.BOOT),
     ],
+    "gpu_counter_growth": grown("gpu.row_remap.uncorrectable", GPU),
+    "link_counter_growth": grown("link.errors.replay", Subject(Scope.LINK, "4", GPU)),
+    "port_counter_growth": grown("port.counters.link_downed", Subject(Scope.PORT, "mlx5_0/1", node(HOST))),
+    "nic_counter_growth": grown("nic.link.downs", NIC),
+    "pci_counter_growth": grown("pci.aer.count.fatal", ON_BUS),
+    "object_counter_growth": grown("dimm.errors.corrected", Subject(Scope.OBJECT, "A1", node(HOST))),
+    "node_counter_growth": grown("node.memory.errors.corrected", node(HOST)),
     "gpu.recovery_action": [seen("xid", Event(154, {"text": "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"}))],
 }  # fmt: skip
 
