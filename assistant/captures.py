@@ -1,7 +1,7 @@
 """Two captures of one thing, taken one after the other: the later one tells how it is now.
 
 Values of both together would make up a state that never was: the memory of a GPU while a job ran beside the idle GPU after it.
-Counters stay as samples, for what grew in between.
+Counters stay as samples, for what grew in between; so do states that come and go.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from assistant.render.times import readable, when
+from knowledge.derive.sequence import COUNTS, STATES
 from knowledge.facts import Kind, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Scope, Subject
+from probes.moments import Moments
 from probes.scan import Note
 
 ONE_MOMENT = frozenset(
@@ -79,8 +81,9 @@ def _same_boards(a: Sequence[Observation], b: Sequence[Observation]) -> bool:
 
 
 def _is_sample(o: Observation, told_later: set[tuple[str, Subject]]) -> bool:
-    """Whether an earlier value is of a counter that the later capture tells too: what grew in between."""
-    return (o.fact, o.subject) in told_later and vocabulary()[o.fact].kind is Kind.COUNTER
+    """Whether an earlier value is of a counter that the later capture tells too, or of a state that comes and goes: what changed in between."""
+    followed = vocabulary()[o.fact].kind is Kind.COUNTER or o.fact in STATES or o.fact in COUNTS
+    return (o.fact, o.subject) in told_later and followed
 
 
 def _note(before: Sequence[Observation], now: Sequence[Observation]) -> Note:
@@ -97,3 +100,27 @@ def _note(before: Sequence[Observation], now: Sequence[Observation]) -> Note:
 
 def _when(o: Observation) -> str:
     return readable(when(o))
+
+
+def still_told(told: Sequence[Observation], looks: Moments) -> list[Observation]:
+    """Of looks in one text, each below its time, what the later ones leave standing: a state or a reason that the same tool no longer
+    tells of the same thing is past. Slurm's reason of 03:00 is none of a node that is idle, without one, at 05:00."""
+    if len(looks.times) < 2:
+        return list(told)
+    from probes import registry  # loads every parser; whoever has read a text has done so
+
+    documents = {
+        f.name for f in registry.document_formats()
+    }  # a line of a log has happened, whatever a later log shows
+    by_thing: dict[tuple[str, Subject], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for o in told:
+        by_thing[o.source.probe, o.subject][looks.place(o.source.line)].add(o.fact)
+
+    def is_past(o: Observation) -> bool:
+        looked = by_thing[o.source.probe, o.subject]
+        here, last = looks.place(o.source.line), max(looked)
+        passing = vocabulary()[o.fact].kind in (Kind.STATE, Kind.EVENT) and o.source.line is not None
+        gone = passing and o.source.probe in documents and 0 <= here < last and o.fact not in looked[last]
+        return gone and 2 * len(looked[here] & looked[last]) >= len(looked[here])
+
+    return [o for o in told if not is_past(o)]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from assistant import formats
-from assistant.captures import latest_captures
+from assistant.captures import latest_captures, still_told
 from assistant.vendors import world_of
 from knowledge.errors import InputError
 from knowledge.language import Text
@@ -494,7 +494,8 @@ def _read_document(
         g.lost(
             name, Text(f"what `{what}` printed is not read (line {line})", f"未读取 `{what}` 的输出（第 {line} 行）")
         )
-    told = [_ordered(o, g.order) for o in moments.dated(told, written)]
+    looks = moments.moments(written) if told else moments.Moments()
+    told = [_ordered(o, g.order) for o in still_told(moments.dated(told, looks), looks)]
     g.observations += [_placed(o, part.numbers) for o in told] if part else told
     if state is Whole.UNTOLD:
         g.observations.append(Observation(END_KNOWN, node(context.host), False, source=Source(found.name, name)))

@@ -118,34 +118,33 @@ def _stamp(found: re.Match[str]) -> Stamp | None:
     return Stamp(Clock.DAY, (hour * 60 + int(minute)) * 60 * SECOND + int(second) * SECOND)
 
 
-class _At(NamedTuple):
+class At(NamedTuple):
+    """A time and its clock."""
+
     at: int
     clock: Clock
 
 
-def dated(told: Sequence[Observation], text: str) -> list[Observation]:
-    """`told`, with the time of the last such line ahead of it for each value whose output prints none."""
-    if not any(_is_open(o) for o in told):
-        return list(told)
-    numbers, times = _moments(text)
-    if not numbers:
-        return list(told)
-    out = []
-    for o in told:
-        place = bisect_right(numbers, o.source.line or 0) - 1 if _is_open(o) else -1
-        out.append(replace(o, at=times[place].at, clock=times[place].clock) if place >= 0 else o)
-    return out
+class Moments(NamedTuple):
+    """The lines of one text that say a time, and their times."""
+
+    numbers: tuple[int, ...] = ()
+    times: tuple[At, ...] = ()
+
+    def of(self, line: int | None) -> At | None:
+        """The time of what stands in `line`: that of the last such line ahead of it."""
+        place = self.place(line)
+        return self.times[place] if place >= 0 else None
+
+    def place(self, line: int | None) -> int:
+        """Which of the looks a line belongs to; -1 ahead of the first."""
+        return bisect_right(self.numbers, line or 0) - 1
 
 
-def _is_open(o: Observation) -> bool:
-    """Whether a value has no time, and a place in its text that tells one."""
-    return o.at is None and o.status is Status.OK and o.source.line is not None and not isinstance(o.value, Event)
-
-
-def _moments(text: str) -> tuple[list[int], list[_At]]:
-    """The lines that say a time, and their times. A clock that steps back is that of the next day."""
+def moments(text: str) -> Moments:
+    """All times that lines of `text` say. A clock that steps back is that of the next day."""
     numbers: list[int] = []
-    times: list[_At] = []
+    times: list[At] = []
     days = 0
     for line in lines_of(text):
         if (stamp := moment_of(line.text)) is None:
@@ -156,5 +155,17 @@ def _moments(text: str) -> tuple[list[int], list[_At]]:
             days += last is not None and at + days * DAY < last.at
             at += days * DAY
         numbers.append(line.number)
-        times.append(_At(at, stamp.clock))
-    return numbers, times
+        times.append(At(at, stamp.clock))
+    return Moments(tuple(numbers), tuple(times))
+
+
+def dated(told: Sequence[Observation], known: Moments) -> list[Observation]:
+    """`told`, with the time of their look for the values whose output prints none."""
+    return [replace(o, at=when.at, clock=when.clock) if (when := _open(o, known)) else o for o in told]
+
+
+def _open(o: Observation, known: Moments) -> At | None:
+    """The time of a value that has none of its own, and a place in the text."""
+    if o.at is None and o.status is Status.OK and o.source.line is not None and not isinstance(o.value, Event):
+        return known.of(o.source.line)
+    return None

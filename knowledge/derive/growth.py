@@ -38,9 +38,9 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     several = {place: found for place, found in samples.items() if len(found) > 1}
     if not several:
         return list(observations)
-    replaced = _replaced(observations)
+    other = replaced(observations)
     grown = [event for (fact, subject), found in several.items()
-             if replaced.isdisjoint(subject.ancestors()) and (event := _growth(fact, subject, found, observations))]  # fmt: skip
+             if other.isdisjoint(subject.ancestors()) and (event := _growth(fact, subject, found, observations))]  # fmt: skip
     return [*observations, *_in_parts(grown), *_looked(several)]
 
 
@@ -56,7 +56,7 @@ def _is_sample(o: Observation) -> bool:
     return number and ours and o.status is Status.OK
 
 
-def _replaced(observations: Iterable[Observation]) -> set[Subject]:
+def replaced(observations: Iterable[Observation]) -> set[Subject]:
     """Slots in which two boards were seen: the counters of one are no sequel of the other's."""
     boards: dict[Subject, set[object]] = defaultdict(set)
     for o in observations:

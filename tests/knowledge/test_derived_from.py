@@ -77,6 +77,11 @@ def grown(fact: str, on: Subject) -> list[Observation]:
     return [replace(seen(fact, value, on, at=at), clock=Clock.LOCAL) for value, at in ((3, 7_200 * SECOND), (0, 0))]
 
 
+def back(fact: str, on: Subject, was: object, now: object) -> list[Observation]:
+    """Two looks at one state, the later one first."""
+    return [replace(seen(fact, value, on, at=at), clock=Clock.LOCAL) for value, at in ((now, 7_200 * SECOND), (was, 0))]
+
+
 # Of each derived fact a batch from which it follows.
 BATCHES: dict[str, list[Observation]] = {
     "gpu.pcie.replay.limit": [seen("gpu.pcie.gen.max", 5), seen("gpu.pcie.width.max", 16)],
@@ -227,6 +232,11 @@ BATCHES: dict[str, list[Observation]] = {
     "pci_counter_growth": grown("pci.aer.count.fatal", ON_BUS),
     "object_counter_growth": grown("dimm.errors.corrected", Subject(Scope.OBJECT, "A1", node(HOST))),
     "node_counter_growth": grown("node.memory.errors.corrected", node(HOST)),
+    "gpu_state_change": back("gpu.fabric.state", GPU, "in_progress", "completed"),
+    "link_state_change": back("link.state", Subject(Scope.LINK, "4", GPU), "inactive", "active"),
+    "port_state_change": back("port.state", Subject(Scope.PORT, "mlx5_0/1", node(HOST)), "down", "active"),
+    "nic_state_change": back("nic.operstate", NIC, "down", "up"),
+    "node_state_change": back("node.gpu.count", node(HOST), 7, 8),
     "gpu.recovery_action": [seen("xid", Event(154, {"text": "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"}))],
 }  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from knowledge.observation import Clock, Observation, Source, node
-from probes.moments import dated, moment_of
+from probes.moments import dated, moment_of, moments
 from tests.cases import each
 
 HOUR = 3600 * 10**9
@@ -50,11 +50,11 @@ def test_no_line_of_an_output_or_a_log_is_one(line: str) -> None:
 def test_a_clock_that_steps_back_is_that_of_the_next_day() -> None:
     text = "23:50\nvalue\n00:10\nvalue\n"
     told = [Observation("node.gpu.count", node(), 8, source=Source("x", "f", line)) for line in (2, 4)]
-    assert [o.at for o in dated(told, text)] == [23 * HOUR + 50 * HOUR // 60, 24 * HOUR + 10 * HOUR // 60]
+    assert [o.at for o in dated(told, moments(text))] == [23 * HOUR + 50 * HOUR // 60, 24 * HOUR + 10 * HOUR // 60]
 
 
 def test_what_has_a_time_keeps_it_and_what_stands_ahead_of_all_times_gets_none() -> None:
     text = "value\n=== 03:00 ===\nvalue\n"
     early = Observation("node.gpu.count", node(), 8, source=Source("x", "f", 1))
     timed = Observation("node.gpu.count", node(), 8, source=Source("x", "f", 3), at=5, clock=Clock.BOOT)
-    assert dated([early, timed], text) == [early, timed]
+    assert dated([early, timed], moments(text)) == [early, timed]

@@ -1,0 +1,104 @@
+"""States that were bad at one look and good at a later one, or the other way: what came back, what was lost, and when.
+
+A port that is down at 03:00 and active at 05:00 is no contradiction between sources: it was away, and is back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+
+from knowledge.derive.growth import between, in_order, replaced
+from knowledge.observation import Event, Observation, Origin, Scalar, Scope, Source, Status, Subject, Value
+from knowledge.text import excerpt
+
+# What the change of a state of each kind of thing is called.
+FACTS = {scope: f"{scope}_state_change" for scope in (Scope.GPU, Scope.LINK, Scope.PORT, Scope.NIC, Scope.NODE)}
+# Words of Slurm that take a node out of use; `sinfo` and `scontrol` put more than one into a state.
+_HELD = ("down", "drain", "drng", "fail", "not_responding", "error", "unknown", "inval", "reboot", "power")
+
+Judge = Callable[[Value], bool | None]
+
+
+def _words(good: str, bad: str) -> Judge:
+    """Good and bad values; of any other nobody knows."""
+    known = {**dict.fromkeys(good.split(), True), **dict.fromkeys(bad.split(), False)}
+    return lambda value: known.get(str(value).lower())
+
+
+def _slurm(value: Value) -> bool | None:
+    return not any(word in str(value).lower() for word in _HELD) if isinstance(value, str) and value else None
+
+
+_SERVICES = (
+    "fabric_manager",
+    "persistence",
+    "dcgm",
+    "imex",
+    "kubelet",
+    "slurmd",
+    "munge",
+    "subnet_manager",
+    "container_runtime",
+)
+STATES: Mapping[str, Judge] = {
+    "port.state": _words("active", "down init armed"),
+    "link.state": _words("active", "inactive"),
+    "nic.operstate": _words("up", "down lowerlayerdown notpresent"),
+    "gpu.fabric.state": _words("completed", "not_started in_progress"),
+    "gpu.nvml.reachable": _words("true", "false"),
+    "node.driver.state": _words("ok", "not_loaded library_mismatch library_missing no_devices lost_gpu nvml_failed unresponsive"),
+    "node.kubernetes.ready": _words("true", "false"),
+    "node.slurm.state": _slurm,
+    **{f"node.service.{name}.state": _words("running", "stopped failed not_running restarting") for name in _SERVICES},
+}  # fmt: skip
+COUNTS = ("node.gpu.count", "node.pci.gpu_count")  # good is what there are most of
+
+
+def enrich(observations: Sequence[Observation]) -> list[Observation]:
+    """The batch with an event for each state that came back, and each number of GPUs that fell."""
+    samples: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
+    for o in observations:
+        if _is_look(o):
+            samples[o.fact, o.subject].append(o)
+    several = {place: found for place, found in samples.items() if len(found) > 1}
+    others = {whole for s in replaced(observations) for whole in s.ancestors()} if several else set()
+    changes = [
+        c
+        for (fact, subject), found in several.items()
+        if subject not in others and (c := _change(fact, subject, found))
+    ]
+    return [*observations, *changes] if changes else list(observations)
+
+
+def _is_look(o: Observation) -> bool:
+    ours = o.origin is Origin.MEASURED and not o.source.call.startswith("history:")
+    return (o.fact in STATES or o.fact in COUNTS) and o.status is Status.OK and ours
+
+
+def _change(fact: str, subject: Subject, found: Sequence[Observation]) -> Observation | None:
+    course = in_order(found)
+    if course[0].at is None and len({o.source.call for o in course}) > 1:
+        return None  # two files that tell no time: which was first nobody can say of a state, so they disagree
+    most = max((o.value for o in course if isinstance(o.value, int)), default=0)
+    judge = STATES.get(fact) or (lambda value: value == most)
+    judged = [(good, o) for o in course if (good := judge(o.value)) is not None]
+    runs = [(good, [o for _, o in run]) for good, run in groupby(judged, key=lambda pair: pair[0])]
+    if len(runs) < 2 or (not runs[-1][0] and fact not in COUNTS):
+        return None  # it is bad now: what it is says the rest
+    back = runs[-1][0]
+    was, now = runs[-2][1][0] if back else runs[-2][1][-1], runs[-1][1][0]
+    fields: dict[str, Scalar] = {"state": fact, "was": _said(was), "now": _said(now), "back": back}
+    if was.at is not None and now.at is not None:
+        fields |= dict(zip(("since", "until"), between(was, now), strict=True))
+    if (often := sum(not good for good, _ in runs)) > 1:
+        fields["often"] = often
+    source = Source("derived", now.source.call, now.source.line, order=now.source.order)
+    shown = f"{_said(was)} ({was.source}) -> {_said(now)} ({now.source})"
+    return Observation(FACTS[subject.scope], subject, Event(None, fields), source=source, at=now.at, clock=now.clock,
+                       origin=Origin.DERIVED, excerpt=excerpt(shown, 200))  # fmt: skip
+
+
+def _said(o: Observation) -> str:
+    return str(o.value).lower() if not isinstance(o.value, str) else o.value
