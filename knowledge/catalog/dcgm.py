@@ -132,6 +132,18 @@ def errors() -> Mapping[str, DcgmError]:
     return {e.name: e for e in map(DcgmError.from_plain, shard("dcgm_errors"))}
 
 
+# Small words of its messages, which the catalogue's own sentences may lack.
+_SMALL = frozenset(
+    ["a", "all", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can", "could", "detected", "did", "does", "enable", "error", "errors", "failed", "field", "for", "from", "gpu", "gpus", "has", "have", "if", "in", "is", "it", "its", "more", "not", "now", "of", "on", "one", "or", "please", "reboot", "replace", "reset", "run", "see", "so", "than", "that", "the", "then", "there", "this", "to", "try", "was", "were", "when", "which", "will", "with"]
+)  # fmt: skip
+
+
+@cache
+def words() -> frozenset[str]:
+    """The words that errors are told with, in small letters: where a table has cut one, its halves are none."""
+    return _SMALL | {w for e in errors().values() for w in re.findall(r"[a-z]+", e.meaning.en.lower())}
+
+
 @cache
 def _errors_by_code() -> Mapping[int, DcgmError]:
     return {e.code: e for e in errors().values() if e.code is not None and not e.alias_of}

@@ -112,10 +112,37 @@ def rows(lines: Sequence[Line]) -> Iterator[tuple[str, str, Line]]:
             yield found[0], found[1], line
 
 
+_CELL_ENDS = re.compile(
+    r"([\w.-]*)[ ]{1,2}\|\s*$"
+)  # a cell that is filled: `dcgmi diag` cuts at 45 characters, one less than fit
+_CELL_BEGINS = re.compile(r"\| ([\w.-]+)[^|]{0,400}\|\s*$")
+
+
+def between(above: str, below: str) -> str:
+    """What stands between two rows of one cell: nothing where a word was cut at the cell's end, as dcgmi cuts it, else a blank.
+
+    | Warning         | Detected 3 Uncorrec |
+    |                 | table errors        |
+    """
+    end, begin = _CELL_ENDS.search(clean(above)), _CELL_BEGINS.search(clean(below))
+    if end is None or begin is None or not end[1]:
+        return " "
+    return " " if _is_word(end[1]) and _is_word(begin[1]) else ""
+
+
+def _is_word(text: str) -> bool:
+    """Whether DCGM's errors are told with this word; a number is one."""
+    from knowledge.catalog.dcgm import words
+
+    plain = text.lower().strip(".,-")
+    return plain.isdigit() or plain in words()
+
+
 def _text_boxes(lines: Sequence[Line]) -> list[Box]:
     out: list[Box] = []
     stack: list[tuple[int, Node]] = []
     heading = False
+    above = ""
     for line in lines:
         text = clean(line.text).strip()
         if text.startswith("+"):
@@ -136,8 +163,10 @@ def _text_boxes(lines: Sequence[Line]) -> list[Box]:
         left, right = found
         if not left.strip():  # the value above goes on
             last = stack[-1][1]
-            last.value = f"{last.value or ''} {right}".strip()
+            last.value = f"{last.value or ''}{between(above, line.text)}{right}".strip()
+            above = line.text
             continue
+        above = line.text
         arrow = _ARROW.fullmatch(left)
         level, label = (len(arrow[1]) // 3 + 1, arrow[2]) if arrow else (0, left.strip())
         node = Node(slug(label), label, right or None, line.number)

@@ -15,11 +15,11 @@ from knowledge.observation import Event, Observation, Scalar, Status, gpu
 from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse._dcgmi import ERROR, documents, rows
+from probes.parse._dcgmi import ERROR, between, documents, rows
 from probes.parse._smi_emit import Emitter
 from probes.parse._smi_values import Reading, absent, text_value
 
-NAME, REVISION = "dcgmi-diag", 2
+NAME, REVISION = "dcgmi-diag", 3
 _TITLES = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 _TABLE = re.compile(r"\|\s*Diagnostic\s{1,60}\|\s*Result\s{1,80}\|")
 # |-----  Metadata  ----------+--------------------|        +-----  Integration  -------+--------------------+
@@ -203,9 +203,10 @@ def _table(emit: Emitter, lines: Sequence[Line], tally: _Tally) -> None:
             continue
         elif name.lower().startswith(("warning", "error", "info")) and current is not None:
             current.messages.append(word)
+            current.last = line.text
         elif not name:
             if current is not None:
-                current.more(word)
+                current.more(word, line.text)
         else:
             _close(emit, current, tally)
             current = _Row(name, word, line)
@@ -219,16 +220,18 @@ class _Row:
     line: Line
     messages: list[str] = field(default_factory=list)
     each: dict[int, str] = field(default_factory=dict)
+    last: str = ""  # the line that its last message has come to
     also: list[str] = field(default_factory=list)  # further results: ``Pass - GPU: 1`` and below it ``Fail - GPU: 0``
 
-    def more(self, word: str) -> None:
+    def more(self, word: str, line: str) -> None:
         """A continuation: the status of one GPU, or the rest of a message."""
         if found := _PER_GPU.fullmatch(word):
             self.each[int(found[1])] = found[2]
         elif _CELL.fullmatch(word):
             self.also.append(word)
         elif self.messages:
-            self.messages[-1] = f"{self.messages[-1]} {word}"
+            self.messages[-1] += f"{between(self.last, line)}{word}"
+            self.last = line
 
 
 def _close(emit: Emitter, row: _Row | None, tally: _Tally) -> None:

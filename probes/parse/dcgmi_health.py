@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from knowledge.observation import Event, Observation, Status, gpu
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse._dcgmi import ERROR, Box, boxes, number, rows
+from probes.parse._dcgmi import ERROR, Box, between, boxes, number, rows
 from probes.parse._smi_emit import Emitter
 from probes.parse._smi_tree import Node
 from probes.parse._smi_values import Reading, not_understood, slug
 
-NAME, REVISION = "dcgmi-health", 1
+NAME, REVISION = "dcgmi-health", 2
 _REPORT = re.compile(r"Health Monitor Report", re.IGNORECASE)
 _OVERALL = re.compile(r"Overall Health:?\s{0,60}\|?\s{0,60}(Healthy|Warning|Failure|Internal error)", re.IGNORECASE)
 _NOT_ENABLED = re.compile(r"Health watches not enabled", re.IGNORECASE)
@@ -101,26 +101,27 @@ def _old(emit: Emitter, lines: Sequence[Line]) -> bool:
         return False
     _overall(emit, top[0][1], top[1].number, top[1].text)
     index: int | None = None
-    pending: list[str] = []
+    pending = above = ""
     open_row: tuple[str, str, Line] | None = None
 
     def close() -> None:
         if open_row is not None:
             system, status, line = open_row
-            word, message = _EVENT_WORDS.get(status.lower()), " ".join(pending)
+            word, message = _EVENT_WORDS.get(status.lower()), pending
             _event(emit, index, "", system, word, message, line.number, f"{system}: {status} {message}")
 
     for left, right, line in rows(lines):
         if found := _OLD_GPU.search(left):
             close()
-            index, open_row, pending = int(found[1]), None, []
+            index, open_row, pending = int(found[1]), None, ""
         elif index is None:
             continue
         elif found := _OLD_SYSTEM.match(right):
             close()
-            open_row, pending = (found[1], found[2], line), [found[3] or ""]
+            open_row, pending = (found[1], found[2], line), found[3] or ""
         elif open_row is not None and not left.strip():
-            pending.append(right)
+            pending += f"{between(above, line.text)}{right}"
+        above = line.text
     close()
     return True
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from knowledge.observation import Event, Status
 from probes.parse.dcgmi_diag import FORMAT
+from tests.cases import each
 from tests.probes.parse.smi_case import (
     CONTEXT,
     all_of,
@@ -161,3 +162,20 @@ def test_any_text_is_answered(text: str) -> None:
 def test_every_event_is_about_one_thing() -> None:
     got = parse(FORMAT, NAMES[0])
     assert len(all_of(got, "dcgm_diag", "index:0")) == 2
+
+
+@each("fits, cut", [(46, 45), (46, 46), (41, 41)])
+def test_a_word_that_the_cell_has_cut_is_one_word(fits: int, cut: int) -> None:
+    """dcgmi cuts a message at so many characters, wherever that is."""
+    said = (
+        "Detected 3 Uncorrectable errors in device memory of GPU 1, run a field diagnostic on it, and drain the node."
+    )
+    rows = [said[i : i + cut] for i in range(0, len(said), cut)]
+    table = f"""\
+| Diagnostic                | {"Result":{fits}} |
+| GPU Memory                | {"Fail - GPU: 1":{fits}} |
+""" + "".join(f"| {'' if i else 'Warning':25} | {row:{fits}} |\n" for i, row in enumerate(rows))
+    (told,) = [
+        o.value for o in FORMAT.parse(table, CONTEXT) if isinstance(o.value, Event) and o.value.get("status") == "fail"
+    ]
+    assert told.get("message") == said
