@@ -28,7 +28,7 @@ def said(w: Words, o: Observation) -> str:
     if spec is None or o.status is not Status.OK:
         state = reason_name(str(o.status), w.lang) if o.status is not Status.OK else value(w, o)
         return clean(f"{w.view.name(o.subject)}: {o.fact}: {state}")
-    words = clean(sentence(spec, o, w.lang))
+    words = clean(sentence(spec, o, w.lang, w.view.called))
     return opened(words) + ("" if words.endswith((".", "。")) else w.t(".", "。"))
 
 

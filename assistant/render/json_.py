@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assistant.known import known
 from assistant.render import describe, header
 from assistant.render.gaps import remedy
-from assistant.render.labels import localised, sentence
+from assistant.render.labels import known_as, localised, sentence
 from assistant.render.times import iso, stamp, when
 from knowledge.observation import Event, Observation, Scope, Series, Subject, how_many
 from rules.condition import EventLeaf, KnownLeaf
@@ -192,6 +192,7 @@ def _together(events: Sequence[Observation]) -> Told:
 class _Writer:
     def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells, verbose: bool) -> None:
         self.lang, self.tells, self.verbose = lang, tells, verbose
+        self.called = known_as(diagnosis.facts)
         self.facts, self.vocabulary = diagnosis.facts, diagnosis.facts.vocabulary
         every = [_together([o]) for o in diagnosis.events], {id(o): i for i, o in enumerate(diagnosis.events)}
         self.events, self.index = (
@@ -202,7 +203,7 @@ class _Writer:
     def words(self, text: str) -> str:
         """Names of subjects within `text`, in the language of the answer."""
         for subject in sorted(self.subjects, key=lambda s: -len(str(s))):
-            text = localised(text, subject, self.lang)
+            text = localised(text, subject, self.lang, self.called)
         return text
 
     def event(self, told: Told) -> dict[str, Any]:
@@ -327,7 +328,7 @@ class _Writer:
     def sentence(self, o: Observation) -> str:
         """What the observation says, in words."""
         spec = self.vocabulary.get(o.fact)
-        return sentence(spec, o, self.lang) if spec else o.fact
+        return sentence(spec, o, self.lang, self.called) if spec else o.fact
 
     def observation(self, o: Observation) -> dict[str, Any]:
         """An observation with everything needed to look again."""

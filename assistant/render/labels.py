@@ -12,7 +12,7 @@ from assistant.render.words import our_words
 from knowledge.identity import UNKNOWN_PCI
 from knowledge.language import Text
 from knowledge.lazy import lazy
-from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.observation import Observation, Origin, Scope, Status, Subject
 from knowledge.text import clean
 
 if TYPE_CHECKING:
@@ -167,13 +167,16 @@ def scope_name(scope: Scope, lang: str) -> str:
     return _SCOPES[scope].in_(lang)
 
 
-Called: TypeAlias = Mapping[Subject, int | str]  # GPU -> the driver's number; process -> its rank, or what it runs
+# GPU -> the driver's number; process -> its rank, or what it runs; the node that no input names -> the one file it comes from, or ""
+Called: TypeAlias = Mapping[Subject, int | str]
 
 
 def subject_name(subject: Subject, lang: str, called: Called | None = None) -> str:
     """A subject as people call it: ``GPU 0000:3b:00.0``, ``this node``; where `called` has it ``GPU 5 (0000:3b:00.0)``,
-    ``rank 1 (pid 4243)``, ``process 4242 (train.py)``."""
+    ``rank 1 (pid 4243)``, ``process 4242 (train.py)``, ``the node of ibstat.txt``."""
     if called and (known := called.get(subject)) is not None:
+        if subject.scope is Scope.NODE:
+            return {"zh": f"{known} 的节点" if known else "所给文件的节点"}.get(lang, f"the node of {known or 'these files'}")
         if subject.scope is not Scope.PROCESS:
             return f"{scope_name(subject.scope, lang)} {known}{aside(subject.id, lang)}"
         if isinstance(known, int):
@@ -246,11 +249,11 @@ def tight(text: str, lang: str) -> str:
     return _BETWEEN_HAN.sub("", text) if lang == "zh" else text
 
 
-def localised(text: str, subject: Subject | None, lang: str) -> str:
-    """`text` with the plain names of `subject` and of what it is part of put into `lang`."""
+def localised(text: str, subject: Subject | None, lang: str, called: Called | None = None) -> str:
+    """`text` with the plain names of `subject` and of what it is part of put into `lang`; the node that nobody names as `called` has it."""
     here = subject
     while here is not None:
-        text = text.replace(str(here), subject_name(here, lang))
+        text = text.replace(str(here), subject_name(here, lang, called if here.scope is Scope.NODE else None))
         here = here.parent
     return text
 
@@ -278,14 +281,24 @@ def gpu_numbers(facts: FactBase) -> dict[Subject, int]:
 
 
 def known_as(facts: FactBase) -> dict[Subject, int | str]:
-    """What people call GPUs and processes: the driver's number, the rank of a job, the script that runs."""
-    out: dict[Subject, int | str] = {**gpu_numbers(facts)}
+    """What people call GPUs and processes: the driver's number, the rank of a job, the script that runs; and a node without a name."""
+    out: dict[Subject, int | str] = {**gpu_numbers(facts), **_of_files(facts)}
     for s in facts.subjects(Scope.PROCESS):
         for fact in ("process.script", "process.rank"):  # a rank says more
             o = facts.current(fact, s)
             if o is not None and o.status is Status.OK and isinstance(o.value, int | str):
                 out[s] = o.value
     return out
+
+
+def _of_files(facts: FactBase) -> dict[Subject, int | str]:
+    """The node that no input names, by its file: what was captured is not the machine on which somebody reads it."""
+    unnamed = Subject(Scope.NODE, "")
+    told = (k.inner for k in facts.observations if k.inner.subject.up(Scope.NODE) == unnamed)
+    files = {o.source.call for o in told if o.origin is Origin.MEASURED and o.source.call}
+    if not files or "the message" in files:
+        return {}
+    return {unnamed: clean(min(files).rpartition("/")[2]) if len(files) == 1 else ""}
 
 
 def headline(
@@ -406,9 +419,9 @@ def aside(text: str, lang: str) -> str:
     return f"（{text}）" if lang == "zh" else f" ({text})"
 
 
-def sentence(spec: FactSpec, observation: Observation, lang: str) -> str:
+def sentence(spec: FactSpec, observation: Observation, lang: str, called: Called | None = None) -> str:
     """What an observation says, with its subject by its name in `lang`."""
-    said = localised(spec.sentence(observation, lang), observation.subject, lang)
+    said = localised(spec.sentence(observation, lang), observation.subject, lang, called)
     return tight(said, lang)
 
 

@@ -192,7 +192,7 @@ class Builder:
 
     def _words(self, text: str) -> str:
         for f in (*self.d.findings, *self.d.ruled_out):
-            text = localised(text, f.subject, self.lang)
+            text = localised(text, f.subject, self.lang, self.called)
         return clean(text)
 
     # --- findings -------------------------------------------------------------------------
@@ -340,7 +340,7 @@ class Builder:
             line = lines.shown(o)
             return Evidence(place, "", line, exact=raw if line != raw else "")
         spec = self.d.facts.vocabulary.get(o.fact)
-        text = clean(sentence(spec, o, self.lang)) if spec else o.fact
+        text = clean(sentence(spec, o, self.lang, self.called)) if spec else o.fact
         field = raw.removeprefix(f"{place}: ")  # the call stands there already
         return Evidence(place, text, our_words(field, self.lang), exact=raw if field != raw else "")
 
