@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from assistant import formats
 from assistant.captures import latest_captures, still_told
 from assistant.vendors import world_of
 from knowledge.errors import InputError
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin, Source, Status, node
 from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
@@ -28,7 +29,7 @@ from probes import moments
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format, LogFormat
-from probes.labels import Part, apart
+from probes.labels import Part, apart, headed
 from probes.scan import Note, Scanned, ScanResult, scan
 from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, Whole, closed, says_cut, whole
 
@@ -358,6 +359,18 @@ def _labelled(head: str, found: Format | None) -> DocumentFormat | None:
     return None
 
 
+def _by_machine(head: str, found: Format | None) -> bool:
+    """Whether headings name the machines of what stands below them, and something is known there. Names alone head no part of
+    an output that is surer to be one as it stands.
+    """
+    parts, _, sure = headed(bare(head, commands=False).text)
+    kinds = [(part.text, _recognised(part.text[:PEEK])[0]) for part in parts]
+    if sure:
+        return any(kind is not None or _not_reached(text) for text, kind in kinds)
+    least = found.sniff(head) if found is not None else 1
+    return any(kind is not None and kind.sniff(bare(text).text) >= least for text, kind in kinds)
+
+
 def _recognised(head: str) -> tuple[Format | None, bool]:
     """What recognises the first part of an input, a document also with a prompt, quote signs or marks around it; and whether
     the commands behind prompts are to be left out with them, since it is not recognised otherwise."""
@@ -416,11 +429,13 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
             g.lost(name, strange)
         return
     found, commands = _recognised(_text(head))
+    if _by_machine(_text(head), found):
+        _read_parts(name, _all(name, head, reader, g, size), g, reader.problem is None, headed)
+        return
     if _labelled(_text(head), found) is not None:
         text = _all(name, head, reader, g, size)
-        if isinstance(found, LogFormat) and _read_as_log(name, text, g):
-            return
-        _read_parts(name, text, g, reader.problem is None)
+        logged = isinstance(found, LogFormat) and _read_as_log(name, text, g)
+        _read_parts(name, text, g, reader.problem is None, apart, logged)
         return
     if isinstance(found, DocumentFormat) and found.files is not None and again is not None:
         g.whole.setdefault(found, []).append(again)
@@ -508,34 +523,81 @@ def _ordered(o: Observation, order: int) -> Observation:
     return replace(o, source=replace(o.source, order=order)) if timeless else o
 
 
-def _read_as_log(name: str, text: str, g: _Gathering) -> bool:
-    """Read a text as a log, unless no line of it tells anything."""
-    result = scan([_named(text.encode(), name)], formats.log_formats(), g.context)
-    if any(o.status is Status.OK for o in result.observations):
-        _take(result.observations, result.notes, result.inputs, g)
+def _read_as_log(name: str, text: str, g: _Gathering, part: Part | None = None) -> bool:
+    """Read a text, or a part of one, as a log, unless no line of it tells anything; a part also where it is sure to be a log."""
+    host = part.host if part else ""
+    result = scan([_named(text.encode(), name)], formats.log_formats(), lambda n: Context(n, host or g.host))
+    known = part is not None and isinstance(_recognised(part.text[:HEAD])[0], LogFormat)
+    if any(o.status is Status.OK for o in result.observations) or known:
+        told = [_placed(o, part.numbers) for o in result.observations] if part else result.observations
+        _take(told, result.notes, result.inputs, g)
         return True
     return False
 
 
-def _read_parts(name: str, text: str, g: _Gathering, unbroken: bool) -> None:
-    """Read what stands behind the labels of a text's lines: of each machine, task or pod a document of its own."""
-    plain = bare(text, commands=False)
-    parts, left = apart(plain.text)
-    _note_parts(name, parts, len(left), g)
+def _read_parts(
+    name: str,
+    text: str,
+    g: _Gathering,
+    unbroken: bool,
+    split: Callable[[str], tuple[Any, ...]],
+    logged: bool = False,
+) -> None:
+    """Read the parts of a text, of each machine, task or pod as an input of its own; `split` tells them apart. Where the text
+    was read as a log already (`logged`), its documents are what is left to read.
+    """
+    parts, left, *_ = split(bare(text, commands=False).text)
+    _note_parts(name, parts, 0 if logged else len(left), split is apart, g)
     for part in parts:
         found, commands = _recognised(part.text[:HEAD])
         if isinstance(found, DocumentFormat) and found.files is None:
             _read_document(found, name, part.text, g, commands, unbroken, part)
-            continue
+        elif not logged and not _read_as_log(name, part.text, g, part):
+            _part_unknown(name, part, g)
+
+
+def _part_unknown(name: str, part: Part, g: _Gathering) -> None:
+    """What stands in a part and nobody could read; why the machine printed nothing of itself, where that is told."""
+    if said := _not_reached(part.text):
+        why = Text(f"was not reached, so nothing is known of it: {said}", f"未能连接，因此对它一无所知：{said}")
+    else:
         said = excerpt(next((line for line in part.text.splitlines() if line.strip()), ""), 160)
-        g.lost(name, _of_part(part, Text(f"content not recognised: {said}", f"无法识别内容：{said}")))
-        at = Source("", name, part.numbers[0] if part.numbers else None)
-        g.observations.append(Observation(LAYOUT_KNOWN, node(part.host or g.host), False, source=at))
+        why = Text(f"content not recognised: {said}", f"无法识别内容：{said}")
+    g.lost(name, _of_part(part, why))
+    at = Source("", name, part.numbers[0] if part.numbers else None)
+    g.observations.append(Observation(LAYOUT_KNOWN, node(part.host or g.host), False, source=at))
 
 
-def _note_parts(name: str, parts: Sequence[Part], left: int, g: _Gathering) -> None:
+# ssh: connect to host gpu05 port 22: No route to host       ssh exited with exit code 255       "unreachable": true,
+_NOT_SSH = lazy(
+    r"(?m)^.{0,200}(?:ssh: (?:connect to host|Could not resolve hostname)|[Pp]ermission denied \((?:publickey|keyboard|password)|Host key verification failed"
+    r"|kex_exchange_identification|Connection (?:closed|reset) by \S{1,80} port|ssh exited with exit code 255|Data could not be sent to remote host).{0,200}$"
+)
+
+
+def _not_reached(text: str) -> str:
+    """The line in which ssh says that it did not get to a machine; empty where there is none."""
+    m = _NOT_SSH.search(text[:PEEK])
+    return excerpt(clean(m[0].strip()), 160) if m else ""
+
+
+def _note_parts(name: str, parts: Sequence[Part], left: int, labelled: bool, g: _Gathering) -> None:
     names = [part.label for part in parts if part.label]
     of, more = ", ".join(names[:3]), f" (+{len(names) - 3})" if len(names) > 3 else ""
+    if not labelled:
+        g.notes.append(
+            _note(
+                name,
+                f"what stands below the heading of each machine was read by itself: {of}{more}",
+                f"已按标题分主机读取：{of}{more}",
+            )
+        )
+        if left:
+            g.lost(
+                name,
+                Text(f"{left} lines above the first heading were not read", f"第一个标题之前有 {left} 行，未读取"),
+            )
+        return
     en, zh = (
         (f"the label of its machine, task or pod: {of}{more}", f"标签（主机、任务或 Pod）：{of}{more}")
         if names

@@ -1,21 +1,26 @@
-"""What stands before every line when the outputs of machines, tasks or pods are gathered, or a clock is put before each line.
+"""What tells the outputs of machines, tasks or pods apart when they are gathered: a label before every line, or a heading above each.
 
-``pdsh`` and ``clush`` write ``gpu03: ``, ``srun -l`` the task's number, ``kubectl logs --prefix`` ``[pod/NAME/CONTAINER] ``. A label
-stands before nearly every line, and there are few of them: ``key: value`` of a report is none. Whether what is left is an output that
-is known decides the caller.
+``pdsh`` and ``clush`` write ``gpu03: ``, ``srun -l`` the task's number, ``kubectl logs --prefix`` ``[pod/NAME/CONTAINER] ``; a clock may
+stand there too. A label stands before nearly every line, and there are few of them, or they are names of one kind that differ in
+a number: ``key: value`` of a report is none. ``ansible``, ``clush -b``, ``dshbak`` and loops over ``ssh`` write a heading. Whether
+what is left is an output that is known decides the caller.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 from knowledge.lazy import lazy
 from probes.base import Line, lines_of
 
 _HOSTS = (
-    lazy(r"(?P<name>[A-Za-z0-9](?=[\w.-]{0,252}[A-Za-z.])[\w.-]{0,252}):(?: |$)"),  # pdsh, clush, dsh, ssh in a loop
+    lazy(
+        r"(?:pdsh@[\w.-]{1,80}: |clush: )?(?P<name>[A-Za-z0-9](?=[\w.-]{0,252}[A-Za-z.])[\w.-]{0,252}):(?: |$)"
+    ),  # pdsh, clush, dsh, ssh in a loop
+    # gpu01 | CHANGED | rc=0 | (stdout) GPU 0: NVIDIA H100 ...        ansible -o
+    lazy(r"(?P<name>[\w.-]{1,253}) \| (?:CHANGED|SUCCESS|FAILED!?) \| rc=\d{1,5} \| \(std(?:out|err)\) ?"),
     lazy(r"\[(?P<name>[A-Za-z0-9](?=[\w.-]{0,252}[A-Za-z.])[\w.-]{0,252})\](?: out)?:?(?: |$)"),  # parallel-ssh, fabric
     lazy(r"(?P<name>[A-Za-z][\w.-]{0,252})\t"),  # parallel --tag
 )
@@ -34,6 +39,27 @@ _WHEN = lazy(
 _MOST = 0.9  # of the lines that are not blank, as for the quote signs of `probes.around`
 _EACH = 3  # lines a label at the least, on average: more labels than that are the keys of a report
 _HEAD = 65_536
+_NUMBERS = lazy(r"\d{1,20}")
+# srun: error: gpu-07: task 3: Exited with exit code 6       srun: error: gpu-[07-08]: tasks 8-15: Killed
+_LAUNCHER = lazy(r"(?:srun|slurmstepd): ")
+_TASK_ON = lazy(r"srun: error: ([\w.-]{1,253}): task (\d{1,6}): ")
+# gpu01 | CHANGED | rc=0 >>       gpu03 | UNREACHABLE! => {
+_ANSIBLE = lazy(
+    r"([\w.-]{1,253}) \| (?:CHANGED|SUCCESS|FAILED!?|UNREACHABLE!?)(?: \| rc=-?\d{1,5})? (?:>>|=> ?\{)\s{0,4}"
+)
+_RULE = lazy(r"-{3,200}\s{0,4}")  # above and below the names of clush -b and dshbak -c
+# gpu[01-03,07] (4)       gpu01,gpu02
+_NAMES = lazy(r"([A-Za-z][\w.,\[\]-]{1,2000}?)(?: \(\d{1,6}\))?\s{0,4}")
+# === gpu01 ===       ##### node-17.example.org #####       >>> gpu01 <<<       gpu01:       gpu01
+_NAMED = lazy(
+    r"(?:[=#*>+-]{2,80} ?)?((?=[\w.-]{0,60}\d)[A-Za-z][A-Za-z0-9.-]{2,252}?)(?::|(?: ?[=#*<+-]{2,80}))?\s{0,4}"
+)
+_PARTS_OF_A_NODE = lazy(
+    r"(?i)gpu\d|(?:eth|en[ops]|ib|mlx|rank|task|step|nvme|sd|card|cpu|core|hca|port|numa|socket|slot|psu|fan|run|test|part)\d.{0,12}"
+    r"|(?:[habvl]|gh|gb|mi|rtx)\d{1,4}[a-z]?"
+)
+_INSET = "    "
+_FEW = 2  # headings of one shape at the least, where nothing but a name stands in them
 
 
 class Part(NamedTuple):
@@ -51,7 +77,69 @@ def apart(text: str) -> tuple[list[Part], list[Line]]:
     whole = Part("", "", text, ())
     lines = lines_of(text)
     parts = list(_parts(whole, lines, left, (*_HOSTS, *_OTHERS, _WHEN)))
-    return ([] if parts == [(whole, lines)] else [_joined(*part) for part in parts]), left
+    if parts == [(whole, lines)]:
+        return [], left
+    on = {f"task{int(m[2])}": m[1] for line in left if (m := _TASK_ON.match(line.text))}
+    return [_joined(of._replace(host=on.get(of.label, of.host)), rows) for of, rows in parts], left
+
+
+def headed(text: str) -> tuple[list[Part], list[Line], bool]:
+    """The parts of a text in which a heading names the machine of what stands below it; what stands above the first heading;
+    and whether the headings are a tool's, which are never anything else. No part where there are no such headings.
+    """
+    lines = lines_of(text)
+    for find, sure in ((_of_tools, True), (_of_loops, False)):
+        if heads := find(lines):
+            return _below(lines, heads), [line for line in lines[: heads[0][0]] if line.text.strip()], sure
+    return [], [], False
+
+
+_Heading: TypeAlias = tuple[
+    int, int, tuple[str, ...]
+]  # its first line (an index), how many lines it takes, names of machines
+
+
+def _of_tools(lines: list[Line]) -> list[_Heading]:
+    """Headings of ``ansible``, and of ``clush -b`` and ``dshbak``: names between two rules."""
+    from probes.parse.sinfo_reasons import nodes
+
+    out: list[_Heading] = []
+    for i, line in enumerate(lines):
+        if m := _ANSIBLE.fullmatch(line.text[:400]):
+            out.append((i, 1, (m[1],)))
+        elif line.text.startswith("---") and i + 2 < len(lines) and _RULE.fullmatch(line.text[:210]):
+            names = _NAMES.fullmatch(lines[i + 1].text[:2100])
+            if names and _RULE.fullmatch(lines[i + 2].text[:210]) and (machines := tuple(nodes(names[1]))):
+                out.append((i, 3, machines))
+    return out
+
+
+def _of_loops(lines: list[Line]) -> list[_Heading]:
+    """Headings of a loop over machines, in which nothing stands but a name: those of the shape that most names have."""
+    shapes: dict[str, list[_Heading]] = {}
+    for i, line in enumerate(lines):
+        if (m := _NAMED.fullmatch(line.text[:400])) and not _PARTS_OF_A_NODE.fullmatch(m[1]):
+            shapes.setdefault(_NUMBERS.sub("#", m[1]), []).append((i, 1, (m[1],)))
+    most = max(shapes.values(), key=lambda found: len({names for _, _, names in found}), default=[])
+    return most if len({names for _, _, names in most}) >= _FEW else []
+
+
+def _below(lines: list[Line], heads: list[_Heading]) -> list[Part]:
+    """What stands below each heading, once for each machine that it names."""
+    out: list[Part] = []
+    for (start, taken, names), end in zip(heads, [*(h[0] for h in heads[1:]), len(lines)], strict=True):
+        body = lines[start + taken : end]
+        if all(line.text.startswith(_INSET) for line in body if line.text.strip()):  # salt
+            body = [line._replace(text=line.text[len(_INSET) :]) for line in body]
+        if any(line.text.strip() for line in body):
+            out += [_joined(Part(name, name, "", ()), body) for name in names]
+    return out
+
+
+def _of_one_shape(labels: Iterable[str]) -> bool:
+    """Whether names differ in their numbers only, as those of machines and tasks do: gpu01, gpu02."""
+    names = set(labels)
+    return len(names) > 1 and len({_NUMBERS.sub("#", name) for name in names}) == 1
 
 
 def _parts(
@@ -86,14 +174,15 @@ def _pattern(lines: list[Line], kinds: Sequence[re.Pattern[str]]) -> re.Pattern[
     """The kind of label that stands before these lines."""
     written, size = [], 0
     for line in lines:
-        if line.text.strip():
+        if line.text.strip() and not _LAUNCHER.match(line.text):
             written.append(line.text)
         size += len(line.text)
         if size > _HEAD:
             break
     for pattern in kinds:
         labels = [_label(m) for text in written if (m := pattern.match(text))]
-        if len(labels) >= max(_MOST * len(written), _EACH * len(set(labels)), 1):
+        each = 1 if _of_one_shape(labels) else _EACH
+        if len(labels) >= max(_MOST * len(written), each * len(set(labels)), 1):
             return pattern
     return None
 

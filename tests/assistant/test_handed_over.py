@@ -15,7 +15,7 @@ from assistant.dialogue import events
 from assistant.intent.parse import understand
 from assistant.sources import read
 from knowledge.derive import derive
-from knowledge.observation import Scope
+from knowledge.observation import Scope, Status
 from probes import registry
 from probes.around import bare
 from probes.base import DocumentFormat
@@ -114,7 +114,66 @@ def test_gathered_outputs_are_documents_of_their_machines(label: str, hosts: lis
         if o.fact == "gpu.ecc.volatile.uncorrected.total"
     }
     assert ecc == {hosts[0]: (0, 9), hosts[1]: (3, 10)}, "each on its machine, at its line of the file"
-    assert [n.text.en for n in reading.notes if n.problem] == [f"gpu05: content not recognised: {SSH}"]
+    assert [n.text.en for n in reading.notes if n.problem] == [
+        f"gpu05: was not reached, so nothing is known of it: {SSH}"
+    ]
+
+
+LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5f6a1c2e-0000-4000-8000-00000000000{})"
+NONE = "No devices were found"
+XID = "[12345.678] NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
+
+
+@each(
+    "heading",
+    [
+        "{0} | CHANGED | rc=0 >>", "---------------\n{0}\n---------------", "=== {0} ===", "##### {0} #####", ">>> {0}", "{0}:", "{0}",
+    ],
+)  # fmt: skip
+def test_below_the_heading_of_a_machine_stands_what_it_printed(heading: str, tmp_path: Path) -> None:
+    printed = {"gpu07": [LISTED.format(1)], "gpu08": [NONE], "gpu09": ["[12.345] usb 1-1: new device", XID]}
+    path = tmp_path / "gathered.txt"
+    path.write_text("\n".join(line for name, lines in printed.items() for line in (heading.format(name), *lines)))
+    reading = read([], [str(path)])
+    told = {(o.subject.host, o.fact): o.value for o in reading.observations if o.status is Status.OK}
+    assert told["gpu07", "node.driver.state"] == "ok"
+    assert told["gpu08", "node.driver.state"] == "no_devices"
+    assert next(o.source.line for o in reading.observations if o.fact == "xid") == 7 + 3 * heading.count("\n")
+    assert {host for host, fact in told if fact == "xid"} == {"gpu09"}
+    assert not reading.cut
+
+
+def test_machines_that_printed_the_same_are_each_told(tmp_path: Path) -> None:
+    path = tmp_path / "folded.txt"
+    path.write_text(f"-------\ngpu[01-02,7] (3)\n-------\n{NONE}\n-------\ngpu3\n-------\n{LISTED.format(1)}\n")
+    states = {o.subject.id: o.value for o in read([], [str(path)]).observations if o.fact == "node.driver.state"}
+    assert states == {"gpu01": "no_devices", "gpu02": "no_devices", "gpu7": "no_devices", "gpu3": "ok"}
+
+
+@each(
+    ("text", "host"),
+    [
+        (f"gpu01: {LISTED.format(1)}\ngpu02: {NONE}\n", "gpu02"),  # a line each
+        (f"gpu01 | CHANGED | rc=0 | (stdout) {LISTED.format(1)}\ngpu02 | FAILED | rc=6 | (stdout) {NONE}\n", "gpu02"),
+        (f"0: {LISTED.format(1)}\n1: {LISTED.format(2)}\n2: {NONE}\nsrun: error: node-17: task 2: Exited with exit code 6\n", "node-17"),
+    ],
+    ids=["pdsh", "ansible -o", "srun -l"],
+)  # fmt: skip
+def test_a_line_of_each_machine_is_enough_where_only_numbers_differ(text: str, host: str, tmp_path: Path) -> None:
+    path = tmp_path / "gathered.txt"
+    path.write_text(text)
+    told = read([], [str(path)]).observations
+    assert [o.subject.id for o in told if o.value == "no_devices"] == [host]
+
+
+@each("said", [SSH, "root@gpu02: Permission denied (publickey).", "ssh exited with exit code 255"])
+def test_a_machine_that_ssh_did_not_get_to_is_told_as_such(said: str, tmp_path: Path) -> None:
+    path = tmp_path / "gathered.txt"
+    path.write_text(f"gpu01: {LISTED.format(1)}\ngpu02: {said}\n")
+    reading = read([], [str(path)])
+    assert [n.text.en for n in reading.notes if n.problem] == [
+        f"gpu02: was not reached, so nothing is known of it: {said}"
+    ]
 
 
 @each(
@@ -122,7 +181,7 @@ def test_gathered_outputs_are_documents_of_their_machines(label: str, hosts: lis
     [
         "mc0: csrow0: 1 Uncorrected Errors\nmc0: csrow0: 2 Corrected Errors\nmc0: csrow1: 0 Corrected Errors\n",
         "eth0: link up\neth0: 100 Gb/s\neth0: MTU 9000\n", "INFO: step 1\nINFO: step 2\nINFO: step 3\n",
-        "State: Active\nRate: 400\nState: Down\nRate: 400\n", "10:00:01 CPU all 3\n10:00:02 CPU all 4\n10:00:03 CPU all 5\n",
+        "State: Active\nRate: 400\nState: Down\nRate: 400\n", "GPU0\nNo devices were found\nGPU1\nNo devices were found\n", "10:00:01 CPU all 3\n10:00:02 CPU all 4\n10:00:03 CPU all 5\n",
     ],
 )  # fmt: skip
 def test_the_words_of_a_report_are_no_labels(text: str, tmp_path: Path) -> None:
