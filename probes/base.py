@@ -60,8 +60,9 @@ class DocumentFormat:
     binary: Callable[[bytes], bool] | None = (
         None  # with `files`: whether the first bytes of a file that is no text are its
     )
-    # Parts of a text that nobody reads and that may tell of trouble: where each begins (1-based), and what it is.
-    unread: Callable[[str], Sequence[tuple[int, str]]] | None = None
+    # Parts of a text that nobody reads and that may tell of trouble: where each begins (1-based), and which command printed it, or
+    # why it is not read.
+    unread: Callable[[str], Sequence[tuple[int, str | Text]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ _FRAME = lazy(r"[ \t]*[+|╒╞╘├└│┌╭╰]")  # a line of a table tha
 _CLOSED = lazy(r"[ \t]*(?:[+╘└╰][-=+═─┴╧┘╛╯ ]*[+╛┘╯]|\+[-=+]{3,})[ \t]*$")
 # The table of plain nvidia-smi: since driver 325 a list of processes follows, also where none runs.
 _TABLE = lazy(r"\| NVIDIA-SMI\s{1,20}\S{1,30}\s{1,60}(?:KMD |Driver )Version:")
+_ROW = lazy(
+    r"\|[^\n]{5,120}(?:[\dA-Fa-f]{8}:[\dA-Fa-f]{2}:[\dA-Fa-f]{2}\.\d |MiB ?/ {0,8}\d{1,8}MiB )[^\n]{0,60}\|"
+)  # of a GPU, at the very beginning
 _HOLDERS = lazy(r"\| (?:Compute )?[Pp]rocesses:")
 _ATTACHED = lazy(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")
 _KEY = lazy(r"[ \t]{1,40}[^:]{1,120}:[ \t]*$")  # of a report a line whose value is missing
@@ -54,6 +57,11 @@ def whole(text: str) -> tuple[Whole, Text]:
         return _xml(start)
     if why := _report(text):
         return Whole.BROKEN, why
+    if _ROW.match(start):
+        return Whole.BROKEN, Text(
+            "is rows of nvidia-smi's table without its head: what else the node has, nobody can tell",
+            "是 nvidia-smi 表格中的几行，没有表头：节点上其余情况无从得知",
+        )
     last = text.rstrip().rpartition("\n")[2]
     if _FRAME.match(last) and not _CLOSED.match(last):
         return Whole.BROKEN, Text("is cut off: its table does not end", "不完整：表格没有结尾")

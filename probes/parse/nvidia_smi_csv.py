@@ -1,6 +1,6 @@
 """CSV of ``nvidia-smi --query-gpu``, ``--query-compute-apps``, ``--query-retired-pages`` and
-``--query-remapped-rows`` (with the header line, or below the command that asked for them; with or without units), and dmon and
-pmon listings."""
+``--query-remapped-rows`` (with the header line, or below the command that asked for them; with or without units; without either
+what the values tell by themselves), and dmon and pmon listings."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import re
 from collections.abc import Iterable, Sequence
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
+from knowledge.language import Text
 from knowledge.observation import Observation, Status, Subject, gpu
 from knowledge.record import dataclass
 from knowledge.text import digits
 from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse import _smi_errors, _smi_mon
+from probes.parse import _smi_errors, _smi_mon, _smi_nameless
 from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import GPU, HEAD, MASK_BITS, MASKS, Field, mebibytes
-from probes.parse._smi_values import LOST, Reading, absent, not_understood, text_value, unitless
+from probes.parse._smi_values import LOST, RESET, Reading, absent, not_understood, text_value, unitless
 
-NAME, REVISION = "nvidia-smi-csv", 4
+NAME, REVISION = "nvidia-smi-csv", 5
 # $ nvidia-smi --query-gpu=index,utilization.gpu,power.draw --format=csv,noheader,nounits -l 5
 _ASKED = re.compile(r".{0,200}\bnvidia-smi\b.{0,200}--query-[a-z-]{3,20}[= ]([A-Za-z0-9_.,]{3,1500})(?:\s.{0,300})?")
 _UNIT = re.compile(r"\s?\[([^\]]{1,8})\]$")
@@ -62,7 +63,7 @@ def header_of(text: str) -> _Header | None:
 
 
 def sniff(head: str) -> int:
-    """95 when the first line is a query's header, 92 for a dmon or pmon listing."""
+    """95 when the first line is a query's header, 92 for a dmon or pmon listing, 80 for rows without a header."""
     lines = [line for line in head.splitlines() if line.strip()][:30]
     if not lines or "NVSMI LOG" in head:
         return 0
@@ -72,7 +73,7 @@ def sniff(head: str) -> int:
         return 95 if len(found.names) > 1 else 70
     if any(_smi_mon.heading(line) for line in lines[:2]):
         return 92 if any("idx" in line.lower() for line in lines[:4]) else 60
-    return 0
+    return 80 if _smi_nameless.rows(cleaned(lines_of("\n".join(lines)))) else 0
 
 
 def _below(line: str, asked: _Header) -> bool:
@@ -104,6 +105,41 @@ def read(emit: Emitter, lines: Sequence[Line]) -> None:
             if cells is not None:
                 rows.append((cells, line))
     _result(emit, header, rows)
+    if header is None and (found_rows := _smi_nameless.rows(lines)):
+        _nameless(emit, found_rows)
+
+
+def _nameless(emit: Emitter, rows: Sequence[tuple[list[str], Line]]) -> None:
+    """Rows of which only the values tell what they are; a GPU that answers with errors alone is one that does not answer."""
+    names = _smi_nameless.names(rows)
+    header = _Header(names, ("",) * len(names))
+    _result(emit, header, rows)
+    for position, (cells, line) in enumerate(rows):
+        subject = _subject(emit, header, cells, position)
+        told = [o for o in emit.out if o.subject == subject]
+        values = [absent(cell) or Reading(cell) for cell, name in zip(cells, names, strict=True) if name not in _FIXED]
+        if not any(o.fact == "gpu.nvml.reachable" for o in told):
+            emit.answers(subject, values, line.number, line.text)
+        if any(RESET.search(cell) for cell in cells) and not any(RESET.search(o.detail) for o in told):
+            emit.add("gpu.reset_required", subject, True, line.number, line.text)
+
+
+_FIXED = ("index", "name", "uuid", "pci.bus_id", "memory.total")  # the driver knows them of a GPU that answers no more
+
+
+def unread(text: str) -> list[tuple[int, Text]]:
+    """The columns that have no name, and what stands in them; none where a header names them."""
+    lines = cleaned(lines_of(text))
+    if any(header_of(line.text.strip()) is not None for line in lines[:30]) or not (rows := _smi_nameless.rows(lines)):
+        return []
+    names = _smi_nameless.names(rows)
+    cells, line = rows[0]
+    of = ", ".join(f"{i} ({cells[i - 1]})" for i, name in enumerate(names, 1) if not name)
+    if not of:
+        return []
+    en = f"its columns have no names, and several properties look like column {of}: print the names too (`--format=csv`, without noheader)"
+    zh = f"各列没有名称，第 {of} 列的值对应多种属性：请连同列名一起输出（`--format=csv`，不加 noheader）"
+    return [(line.number, Text(en, zh))]
 
 
 def _split(text: str, header: _Header) -> list[str] | None:
@@ -236,4 +272,4 @@ def _pages(emit: Emitter, header: _Header, rows: Sequence[tuple[list[str], Line]
         emit.add(f"gpu.retired_pages.{cause}", subject, reading, line.number, line.text)
 
 
-FORMAT = DocumentFormat(NAME, "nvidia-smi --query CSV, dmon or pmon", REVISION, PROVIDES, sniff, parse)
+FORMAT = DocumentFormat(NAME, "nvidia-smi --query CSV, dmon or pmon", REVISION, PROVIDES, sniff, parse, unread=unread)

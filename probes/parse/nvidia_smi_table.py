@@ -1,7 +1,8 @@
 """The summary table of plain ``nvidia-smi`` (drivers 325 to 590) and the list of ``nvidia-smi -L``.
 
 The layout widened over the years; cells are found by the bars, words within a cell by blanks.
-Error sentences that come instead of the table are read here too.
+Error sentences that come instead of the table are read here too, and rows that were picked out of it (``nvidia-smi | grep -A1 H100``):
+they tell of their GPUs, and not how many there are.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from knowledge.identity import UNKNOWN_PCI
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line, lines_of
@@ -17,7 +19,7 @@ from probes.parse._smi_emit import Emitter, cleaned, local_time, mig_id
 from probes.parse._smi_fields import celsius, compute_mode, count, mebibytes, percent, watts
 from probes.parse._smi_values import LOST, Reading, absent, boolean, not_understood, pstate, text_value
 
-NAME, REVISION = "nvidia-smi", 4
+NAME, REVISION = "nvidia-smi", 5
 
 # | NVIDIA-SMI 590.48.01              Driver Version: 590.48.01      CUDA Version: 13.1     |
 # | NVIDIA-SMI 384.59                 Driver Version: 384.59                    |
@@ -25,6 +27,12 @@ _HEAD = lazy(r"NVIDIA-SMI\s{1,20}(\S{1,30})\s{1,60}(?:KMD |Driver )Version:\s{1,
 _CUDA = lazy(r"CUDA (?:UMD )?Version:\s{1,10}(\S{1,20})")
 # |   0  NVIDIA H100 80GB HBM3          On  |   00000000:00:09.0 Off |                    0 |
 _ROW1 = lazy(r"\s*(\d{1,3})\s{1,6}(\S.{0,80}?)\s{1,60}(On|Off|N/A|ERR!|TCC|WDDM|MCDM)\s*")
+# | N/A   34C    P0             71W /  700W |       1MiB /  81559MiB |      0%      Default |
+# |ERR!  ERR! ERR!    ERR! / ERR! |      1MiB / 40960MiB |    ERR!      Default |
+_STATE = lazy(
+    r"\s{0,4}(?:\d{1,3}%|N/A|ERR!)\s{1,8}(?:-?\d{1,3}C|N/A|ERR!)\s{1,8}(?:P\d{1,2}|N/A|ERR!)\s{1,40}\S{1,8}\s?/\s{0,6}\S{1,8}\s{0,20}"
+)
+_MEMORY = lazy(r"\s{0,40}\S{1,12}MiB\s?/\s{0,8}\S{1,12}MiB\s{0,20}")
 _BUS = lazy(r"\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s{1,20}(\S{1,8})\s*")
 # |    0   N/A  N/A           11327      C   /root/tools/memhog                     2566MiB |
 # |    0       489      G   /usr/bin/X                                  1025MiB |
@@ -46,14 +54,28 @@ _MIG_LISTED = lazy(r"\s{1,8}MIG\s(\S{1,20})\s{1,10}Device\s{1,4}(\d{1,3}):\s\(UU
 
 
 def sniff(head: str) -> int:
-    """100 on the table's headline, 90 on a GPU list, 95 on an error sentence alone."""
+    """100 on the table's headline, 90 on a GPU list, 95 on an error sentence alone, 85 on rows of the table."""
     if _HEAD.search(head) and "NVSMI LOG" not in head:
         return 100
     if score := _smi_errors.sniff(head):
         return score
     lines = [line for line in head.splitlines() if line.strip()][:40]
     listed = sum(bool(LISTED.fullmatch(x) and "UUID" in x) or bool(_MIG_LISTED.fullmatch(x)) for x in lines)
-    return 90 if lines and listed == len(lines) else 0
+    if lines and listed == len(lines):
+        return 90
+    return 85 if any("|" in x and (_is_first(x) or _is_second(x)) for x in lines) else 0
+
+
+def _is_first(text: str) -> bool:
+    """Whether a line is the first row of a GPU: index, name, address."""
+    cells = _cells(text[:300])
+    return len(cells) > 2 and bool(_ROW1.fullmatch(cells[0]) and _BUS.fullmatch(cells[1]))
+
+
+def _is_second(text: str) -> bool:
+    """Whether a line is the second row of a GPU: fan to power, memory, utilisation."""
+    cells = _cells(text[:300])
+    return len(cells) > 2 and bool(_STATE.fullmatch(cells[0]) and _MEMORY.fullmatch(cells[1]))
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -69,6 +91,7 @@ def read(emit: Emitter, lines: Sequence[Line]) -> None:
     head = next((line for line in lines if _HEAD.search(line.text)), None)
     if head is None:
         _listed(emit, lines)
+        _picked(emit, lines)
         return
     stamp = next((line.text for line in lines if line.number < head.number and local_time(line.text)), "")
     emit.taken(stamp)
@@ -80,6 +103,26 @@ def read(emit: Emitter, lines: Sequence[Line]) -> None:
     listed = len(known) or Reading(None, Status.FAILED, "the table ends early: no row of a GPU could be read in it")
     emit.add("node.gpu.listed", emit.node, listed, head.number, f"{len(known)} GPUs in the table")
     _mig(emit, lines, known)
+    _processes(emit, lines, known)
+
+
+def _picked(emit: Emitter, lines: Sequence[Line]) -> None:
+    """Rows without the headline. Of a second row alone nobody knows the GPU: it is counted, and not called by an index."""
+    known: dict[str, Subject] = {}
+    block: list[Line] = []
+    nameless = 0
+    for line in (*lines, Line(0, "")):
+        text = line.text.strip()
+        if _is_first(text) or not text.startswith("|"):
+            if block:
+                _gpu(emit, block, known)
+            block = [line] if _is_first(text) else []
+        elif block:
+            block.append(line)
+        elif _is_second(text):
+            subject = gpu(f"{UNKNOWN_PCI}row {nameless}", emit.host)
+            emit.answers(subject, _second(emit, subject, line), line.number, line.text)
+            nameless += 1
     _processes(emit, lines, known)
 
 

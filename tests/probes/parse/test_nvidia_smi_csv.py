@@ -153,3 +153,44 @@ def test_dmon_tells_violations_and_profiling_metrics(comma: str) -> None:
     assert told["gpu.activity.tensor"][1] == 1
     assert told["gpu.pcie.rx"][1] == pytest.approx(1.048576)  # NVML counts MiB, whatever the heading says
     assert told["gpu.utilization.core"] == [99, 98]
+
+
+ROW = "0, NVIDIA H100 80GB HBM3, GPU-5f6a1c2e-0000-4000-8000-000000000001, 00000000:1B:00.0, 34, 71.20 W, 700.00 W, 0 %, 1 MiB, 81559 MiB, 1980 MHz, P0\n"
+
+
+def test_without_a_header_only_what_the_values_tell_is_told() -> None:
+    text = ROW + ROW.replace("0, NV", "1, NV").replace("1B:", "43:").replace("0001", "0002")
+    assert FORMAT.sniff(text) > 0
+    got = FORMAT.parse(text, CONTEXT)
+    assert_in_vocabulary(got, FORMAT)
+    told = {o.fact: o.value for o in got if o.subject.id == "0000:43:00.0"}
+    assert told == {
+        "gpu.index": 1, "gpu.name": "NVIDIA H100 80GB HBM3", "gpu.uuid": "GPU-5f6a1c2e-0000-4000-8000-000000000002", "gpu.pci": "0000:43:00.0",
+        "gpu.power.draw": 71.2, "gpu.memory.total": 81559, "gpu.performance_state": 0, "gpu.nvml.reachable": True,
+    }  # fmt: skip
+    assert FORMAT.unread is not None
+    assert "column 5 (34), 7 (700.00 W), 8 (0 %), 9 (1 MiB), 11 (1980 MHz)" in str(FORMAT.unread(text)[0][1])
+    assert not FORMAT.unread("index, temperature.gpu\n0, 34\n")
+
+
+@each(
+    ("cell", "fact", "said"),
+    [
+        ("[GPU is lost]", "gpu.nvml.reachable", False), ("[Unknown Error]", "gpu.nvml.reachable", False),
+        ("[GPU requires reset]", "gpu.reset_required", True), ("[N/A]", "gpu.reset_required", None),
+    ],
+)  # fmt: skip
+def test_without_a_header_a_gpu_that_answers_with_errors_alone_is_seen(cell: str, fact: str, said: bool | None) -> None:
+    text = f"0, NVIDIA L40S, 30, 5 %, 61.33 W\n1, NVIDIA L40S, {cell}, {cell}, {cell}\n"
+    assert FORMAT.sniff(text) > 0
+    assert [o.value for o in all_of(FORMAT.parse(text, CONTEXT), fact, "index:1")] == (
+        [said] if said is not None else []
+    )
+
+
+@each(
+    "text",
+    ["a, b, 3\nc, d, 4\n", "1, 2\n3, 4\n", "NVIDIA thinks, 3\nof, 4\n", "step 1, loss 2 %\nstep 2, loss 3 %\n", "5 MiB, x\ny, 5 MiB\n"],
+)  # fmt: skip
+def test_other_tables_with_commas_are_not_its_rows(text: str) -> None:
+    assert FORMAT.sniff(text) == 0

@@ -168,3 +168,27 @@ def test_any_cut_is_answered(name: str, at: int) -> None:
 @given(shuffled_lines(NAMES))
 def test_any_text_is_answered(text: str) -> None:
     check_any(FORMAT, text)
+
+
+def test_rows_that_were_picked_out_tell_of_their_gpus_and_not_how_many_there_are() -> None:
+    got, sick = parse(FORMAT, "smi/table-rows.txt"), "0000:43:00.0"
+    assert FORMAT.sniff(capture("smi/table-rows.txt")) > 0
+    assert value(got, "gpu.ecc.volatile.uncorrected.total", sick) == 3
+    assert value(got, "gpu.temperature.core", sick) == 88
+    assert value(got, "gpu.nvml.reachable", sick) is True
+    assert not all_of(got, "node.gpu.listed")
+
+
+def test_second_rows_alone_are_gpus_without_a_name() -> None:
+    rows = [line for line in capture("smi/table-rows.txt").splitlines() if "MiB /" in line]
+    assert FORMAT.sniff("\n".join(rows)) > 0
+    got = FORMAT.parse("\n".join(rows), CONTEXT)
+    assert {o.subject.id: o.value for o in all_of(got, "gpu.temperature.core")} == {
+        "unknown:row 0": 34,
+        "unknown:row 1": 88,
+    }
+
+
+@each("line", ["| GPU | Temp | Memory |", "|   0  some text   On  |  3 | 4 |", "| N/A  | 1MiB / 2MiB | free text |"])
+def test_other_tables_are_not_its_rows(line: str) -> None:
+    assert FORMAT.sniff(f"{line}\n{line}\n") == 0
