@@ -7,27 +7,19 @@ stands. Of several events of a node the youngest counts.
 from __future__ import annotations
 
 import re
+from functools import partial
 
-from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, Value, node
+from knowledge.observation import Observation, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells
-from probes.parse.container_runtime import EVENT as REFUSED
-from probes.parse.container_runtime import refused
-from probes.parse.kubectl_pods import INFRASTRUCTURE, REFUSED_DEVICES, SHORT
+from probes.parse._kubectl_events import PASSED, PROVIDES, READY, seconds, warning
 
-NAME, REVISION = "kubectl-events", 2
-PROVIDES = ("pod_failing", "pod_unplaced", "pod_refused", "kubernetes_warning", REFUSED, "node.kubernetes.ready")
+NAME, REVISION = "kubectl-events", 3
 # LAST SEEN   TYPE      REASON             OBJECT                    MESSAGE           NAMESPACE ahead of them, more with -o wide
 _HEAD = re.compile(
     r"(?:NAMESPACE\s{1,80})?LAST SEEN\s{1,40}TYPE\s{1,40}REASON\s{1,80}OBJECT\s{1,260}.{0,200}\bMESSAGE\b.{0,200}"
 )
-_AGE = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?")
-_FAILING = frozenset(
-    {"BackOff", "Failed", "FailedCreatePodSandBox", "InspectFailed", "ErrImageNeverPull", "FailedPostStartHook"}
-)
-_PASSED = frozenset({"Rebooted", "InvalidDiskCapacity"})  # a boot that is over; a moment of each start of the kubelet
-_READY = {"NodeReady": True, "NodeNotReady": False}
 # Back-off restarting failed container nvidia-driver-ctr in pod nvidia-driver-daemonset-k2x8p_gpu-operator(88f1)
 _NAMESPACE = re.compile(r"\bin pod [\w.-]{1,253}_([\w-]{1,63})\(")
 
@@ -50,55 +42,26 @@ def parse(text: str, context: Context) -> list[Observation]:
         kind, _, name = row.get("OBJECT", "").partition("/")
         if row.get("TYPE") not in ("Normal", "Warning") or not name:
             continue
-        if kind.lower() == "node" and row["REASON"] in _READY:
-            age = _seconds(row["LAST_SEEN"])
-            told = _told("node.kubernetes.ready", node(name), _READY[row["REASON"]], line, context)
+        if kind.lower() == "node" and row["REASON"] in READY:
+            age = seconds(row["LAST_SEEN"])
+            told = _told("node.kubernetes.ready", node(name), READY[row["REASON"]], line, context)
             if name not in ready or age < ready[name][0]:
                 ready[name] = age, told
-        elif row["TYPE"] == "Warning" and row["REASON"] not in _PASSED:
+        elif row["TYPE"] == "Warning" and row["REASON"] not in PASSED:
             out.append(_warning(row, kind.lower(), name, line, context))
     seen = {o.fact for o in out}
-    absent = [f for f in PROVIDES if columns and f not in seen and not f.startswith("node.")]
+    absent = [f for f in PROVIDES if columns and f not in seen and not f.startswith(("node.", "kubernetes_condition"))]
     here, source = node(context.host), context.at(NAME, REVISION)
     out += [Observation(fact, here, None, Status.NONE_SEEN, source) for fact in absent]
     return [*out, *(told for _, told in ready.values())]
 
 
-def _seconds(age: str) -> int:
-    """How long ago, of ``2m11s`` or ``3d``; 0 for anything else."""
-    found = _AGE.fullmatch(age)
-    parts = [int(part or 0) for part in found.groups()] if found else [0, 0, 0, 0]
-    return ((parts[0] * 24 + parts[1]) * 60 + parts[2]) * 60 + parts[3]
-
-
 def _warning(row: dict[str, str], kind: str, name: str, line: Line, context: Context) -> Observation:
-    reason, message = row["REASON"], excerpt(row["MESSAGE"], 300)
     within = _NAMESPACE.search(row["MESSAGE"]) if kind == "pod" else None
     namespace = row.get("NAMESPACE") or (within[1] if within else "")
-    full = f"{namespace}/{name}" if namespace else name
-    pod = Subject(Scope.POD, full, node(context.host))
-    fields: dict[str, Scalar]
-    if kind == "pod" and reason == "FailedScheduling":
-        short = SHORT.search(message)
-        fields = {"pod": full, "short": short[1] if short else None, "message": message}
-        return _told("pod_unplaced", pod, Event(None, fields), line, context)
-    if kind == "pod" and (found := REFUSED_DEVICES.search(message)):
-        fields = {"pod": full, "resource": found[1], "requested": int(found[2]), "available": int(found[3])}
-        return _told("pod_refused", pod, Event(None, fields), line, context)
-    if kind == "pod" and reason in _FAILING and not refused(message):
-        fields = {"pod": full, "reason": reason, "infrastructure": INFRASTRUCTURE.search(full) is not None}
-        return _told("pod_failing", pod, Event(None, fields), line, context)
-    if why := refused(message):
-        return _told(
-            REFUSED,
-            node(context.host),
-            Event(None, {"kind": why[0], "message": why[1], "pod": full}),
-            line,
-            context,
-        )
-    fields = {"reason": reason, "object": f"{kind}/{full}", "message": message}
-    subject = node(name if kind == "node" else context.host)
-    return _told("kubernetes_warning", subject, Event(None, fields), line, context)
+    full = f"{namespace}/{name}" if namespace and kind != "node" else name
+    told = partial(_told, context=context)
+    return warning(row["REASON"], row["MESSAGE"], kind, full, context.host, line, told)
 
 
 def _told(fact: str, subject: Subject, value: Value, line: Line, context: Context) -> Observation:

@@ -1,16 +1,21 @@
 """``kubectl describe node``: how many GPUs the kubelet counts, how many it gives to pods, whether the node is ready and open
-for new pods, and what its conditions tell."""
+for new pods, and what its conditions and events tell; also a part of it from the conditions on."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import partial
 
 from knowledge.observation import Event, Observation, Status, Subject, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._kubectl_events import REFUSED, described, rows
 
-NAME, REVISION = "kubectl-node", 2
+NAME, REVISION = "kubectl-node", 3
 PROVIDES = (
+    "kubernetes_warning",
+    REFUSED,
     "kubernetes_condition",
     "node.kubernetes.gpus",
     "node.kubernetes.gpus.allocatable",
@@ -27,6 +32,8 @@ _GPUS = re.compile(
 )
 #   nvidia.com/mig-1g.10gb:  7        nvidia.com/gpu.shared:  32        GPUs that are given under another name
 _OTHER_NAME = re.compile(r"\s{1,8}nvidia\.com/(?:mig-|gpu\.shared|pgpu)\S{0,40}:\s{1,40}0*[1-9]\d{0,6}\s{0,20}")
+#   Type             Status  LastHeartbeatTime                 LastTransitionTime                Reason                   Message
+_HEARTBEATS = re.compile(r"\s{0,8}Type\s{1,40}Status\s{1,20}LastHeartbeatTime\s{1,40}LastTransitionTime\b.{0,120}")
 #   Ready                True    Wed, 12 Nov 2025 09:02:11 +0000 ...
 #   DiskPressure         True    Tue, 24 Nov 2026 10:11:01 +0000   Tue, 24 Nov 2026 10:01:01 +0000   KubeletHasDiskPressure   kubelet has disk pressure
 _CONDITION = re.compile(r"\s{1,8}([A-Z]\w{1,80})\s{1,60}(True|False|Unknown)\b(.{0,2000})")
@@ -40,10 +47,12 @@ _LABELLED = re.compile(r"(?:Labels:)?\s{1,60}nvidia\.com/gpu\.present=true\s{0,2
 
 
 def sniff(head: str) -> int:
-    """95 for the name of a node with its capacity and what of it can be given."""
+    """95 for the name of a node with its capacity and what of it can be given, 94 for a table of conditions."""
     texts = [line.text[:300] for line in lines_of(head)]
     titles = {found[1] for text in texts if (found := _SECTION.fullmatch(text))}
-    return 95 if {"Capacity", "Allocatable"} <= titles and any(_NAME.fullmatch(text) for text in texts) else 0
+    if {"Capacity", "Allocatable"} <= titles and any(_NAME.fullmatch(text) for text in texts):
+        return 95
+    return 94 if any(map(_HEARTBEATS.fullmatch, texts)) and any(map(_CONDITION.fullmatch, texts)) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -79,8 +88,12 @@ def parse(text: str, context: Context) -> list[Observation]:
         elif (found := _GPUS.fullmatch(line.text[:200])) and section in ("Capacity", "Allocatable"):
             if (number := digits(found[2])) is not None:
                 counts.setdefault((here, found[1]), {}).setdefault(section, (number, line))
+        elif _HEARTBEATS.fullmatch(line.text[:300]):
+            section = "Conditions"
+            sections.setdefault(here, set()).add(section)
         elif section == "Conditions" and (told := _CONDITION.fullmatch(line.text[:2100])):
             _condition(out, here, told, line, context)
+    out += _events(lines_of(text), out, context)
     troubled = {o.subject for o in out if o.fact == "kubernetes_condition"}
     for subject in (s for s, titles in sections.items() if "Conditions" in titles and s not in troubled):
         source = context.at(NAME, REVISION)
@@ -103,6 +116,24 @@ def parse(text: str, context: Context) -> list[Observation]:
             shown = f"{resource}: capacity {all_}, allocatable {given}"
             add("node.kubernetes.gpus.withheld", subject, max(0, all_ - given), line, shown)
     return out
+
+
+def _events(lines: Sequence[Line], known: Sequence[Observation], context: Context) -> list[Observation]:
+    """What the events of each node tell besides its conditions, which say how it is now."""
+    out: list[Observation] = []
+    starts = [i for i, line in enumerate(lines) if _NAME.fullmatch(line.text[:400])] or [0]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        named = _NAME.fullmatch(lines[start].text[:400])
+        here = node(clean(named[1]) if named else context.host)
+        told = described(rows(lines[start:end]), "node", here.id, context.host, partial(_told, context=context))
+        stated = any(o.subject == here and o.fact == "node.kubernetes.ready" for o in known)
+        out += [o for o in told if not stated or o.fact not in ("node.kubernetes.ready", "kubernetes_condition")]
+    return out
+
+
+def _told(fact: str, subject: Subject, value: Value, line: Line, context: Context) -> Observation:
+    shown = excerpt(clean(line.text.strip()), 300)
+    return Observation(fact, subject, value, Status.OK, context.at(NAME, REVISION, line.number), excerpt=shown)
 
 
 def _condition(out: list[Observation], here: Subject, told: re.Match[str], line: Line, context: Context) -> None:

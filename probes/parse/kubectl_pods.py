@@ -1,15 +1,29 @@
-"""``kubectl get pods`` and ``kubectl describe pod``: pods that do not come up, and what the scheduler says of those that wait."""
+"""``kubectl get pods`` and ``kubectl describe pod``, also the table of events alone that ends a description: pods that do not come up,
+what the scheduler says of those that wait, and every other warning."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 
-from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, node
+from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._kubectl_events import (
+    INFRASTRUCTURE,
+    PROVIDES,
+    REFUSED,
+    REFUSED_DEVICES,
+    UNNAMED,
+    described,
+    headed,
+    pod_of,
+    rows,
+)
 
-NAME, REVISION = "kubectl-pods", 3
-PROVIDES = ("pod_failing", "pod_unplaced", "pod_refused")
+NAME, REVISION = "kubectl-pods", 4
+_OF_PODS = ("pod_failing", "pod_unplaced", "pod_refused")
+_OF_EVENTS = ("kubernetes_warning", REFUSED)
 # NAMESPACE      NAME                                  READY   STATUS             RESTARTS        AGE
 _HEAD = re.compile(r"(NAMESPACE\s{1,80})?NAME\s{1,260}READY\s{1,20}STATUS\s{1,80}RESTARTS\s{1,40}AGE\b.{0,400}")
 # gpu-operator   nvidia-driver-daemonset-x7k2p         0/1     CrashLoopBackOff   17 (2m11s ago)  71m
@@ -26,25 +40,19 @@ _FIELD = re.compile(r"(Name|Namespace|Node|Status|Reason):\s{1,40}(\S{1,253})\s{
 #       Reason:       CrashLoopBackOff            Exit Code:    1
 _REASON = re.compile(r"\s{2,20}Reason:\s{1,40}([A-Z]\w{2,60})\s{0,20}")
 _CODE = re.compile(r"\s{2,20}Exit Code:\s{1,40}(\d{1,4})\s{0,20}")
-#   Warning  FailedScheduling  4m12s  default-scheduler  0/6 nodes are available: 2 Insufficient nvidia.com/gpu, 3 node(s) had untolerated taint ...
-_UNPLACED = re.compile(
-    r"\s{1,12}Warning\s{1,12}FailedScheduling\s{1,12}.{0,80}?(\d{1,6}/\d{1,6} nodes are available: .{1,1500})"
-)
-SHORT = re.compile(r"Insufficient ((?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/[\w.-]{1,40})")
-# Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 8, Available: 7, which is unexpected
-REFUSED_DEVICES = re.compile(r"\b([\w.-]{1,60}/[\w.-]{1,60})\. Requested: (\d{1,6}), Available: (\d{1,6})")
-INFRASTRUCTURE = re.compile(
-    r"nvidia-|gpu-operator|gpu-feature-discovery|dcgm|amd-gpu|amdgpu-|rocm-|k8s-device-plugin|network-operator|mofed-|node-problem-detector"
-)
 
 
 def sniff(head: str) -> int:
-    """95 for the heading of the list, or for a pod that is described: its name, its node and its containers or events."""
+    """95 for the heading of the list, or for a pod that is described: its name, its node and its containers or events; 93 for a table
+    of events, or two of its rows."""
     lines = [line.text[:800] for line in lines_of(head)][:400]
     if any(_HEAD.fullmatch(line) for line in lines[:20]):
         return 95
     titles = {line.partition(":")[0] for line in lines}
-    return 95 if {"Name", "Namespace", "Node"} <= titles and titles & {"Containers", "Events", "Status"} else 0
+    if {"Name", "Namespace", "Node"} <= titles and titles & {"Containers", "Events", "Status"}:
+        return 95
+    found = rows(lines_of(head)[:400])
+    return 93 if found and (len(found) > 1 or any(map(headed, lines))) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -53,18 +61,19 @@ def parse(text: str, context: Context) -> list[Observation]:
     listed = any(_HEAD.fullmatch(line.text[:800]) for line in lines[:20])
     out = _listed(lines, context) if listed else _described(lines, context)
     here, source = node(context.host), context.at(NAME, REVISION)
-    for fact in PROVIDES:
+    for fact in (*_OF_PODS, *(() if listed else _OF_EVENTS)):
         if sniff(text) and not any(o.fact == fact for o in out) and not (listed and fact != "pod_failing"):
             out.append(Observation(fact, here, None, Status.NONE_SEEN, source))
     return out
 
 
 def _event(fact: str, name: str, fields: dict[str, Scalar], line: Line, context: Context) -> Observation:
-    pod = Subject(Scope.POD, name, node(context.host))
+    return _told(fact, Subject(Scope.POD, name, node(context.host)), Event(None, fields), line, context=context)
+
+
+def _told(fact: str, subject: Subject, value: Value, line: Line, context: Context) -> Observation:
     shown = excerpt(clean(line.text.strip()), 300)
-    return Observation(
-        fact, pod, Event(None, fields), Status.OK, context.at(NAME, REVISION, line.number), excerpt=shown
-    )
+    return Observation(fact, subject, value, Status.OK, context.at(NAME, REVISION, line.number), excerpt=shown)
 
 
 def _listed(lines: list[Line], context: Context) -> list[Observation]:
@@ -89,7 +98,6 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
     told: dict[str, str] = {}
     code: int | None = None
     failing: tuple[str, Line] | None = None
-    unplaced: Line | None = None
     refused: Line | None = None
     for line in lines:
         text = line.text[:2000]
@@ -106,39 +114,26 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
             failing = (reason[1], line) if _FAILED.fullmatch(reason[1]) and not said else failing
         elif exited := _CODE.fullmatch(text):
             code = int(exited[1])
-        elif _UNPLACED.fullmatch(text):
-            unplaced = line
-    name = "/".join(told[key] for key in ("Namespace", "Name") if key in told)
-    if refused and name and (short_of := REFUSED_DEVICES.search(refused.text[:2000])):
+    found = rows(lines)
+    name = "/".join(told[key] for key in ("Namespace", "Name") if key in told) or pod_of(found) or UNNAMED
+    if refused and (short_of := REFUSED_DEVICES.search(refused.text[:2000])):
         lacks: dict[str, Scalar] = {
-            "pod": name, "resource": short_of[1], "requested": int(short_of[2]), "available": int(short_of[3]),
+            "pod": "" if name == UNNAMED else name, "resource": short_of[1], "requested": int(short_of[2]), "available": int(short_of[3]),
         }  # fmt: skip
         out.append(_event("pod_refused", name, lacks, refused, context))
-    elif failing and name:
+    elif failing:
         fields: dict[str, Scalar] = {
-            "pod": name,
+            "pod": "" if name == UNNAMED else name,
             "reason": failing[0],
             "exitcode": code,
             "infrastructure": INFRASTRUCTURE.search(name) is not None,
         }
         out.append(_event("pod_failing", name, fields, failing[1], context))
-    if (
-        unplaced
-        and name
-        and (told.get("Node", "<none>") == "<none>")
-        and (why := _UNPLACED.fullmatch(unplaced.text[:2000]))
-    ):
-        short = SHORT.search(why[1])
-        said = clean(why[1])
-        reasons = excerpt(said.partition(" preemption: ")[0].rstrip(". "), 160)
-        fields = {
-            "pod": name,
-            "short": short[1] if short else None,
-            "reasons": reasons,
-            "message": excerpt(said, 300),
-        }
-        out.append(_event("pod_unplaced", name, fields, unplaced, context))
-    return out
+    on = told.get("Node", "<none>").partition("/")[0]
+    host = context.host or ("" if on == "<none>" else on)
+    events = described(found, "pod", name, host, partial(_told, context=context))
+    known = {o.fact for o in out} | ({"pod_failing"} if refused else set())  # its state says more than the event
+    return [*out, *(o for o in events if o.fact not in known and not (on != "<none>" and o.fact == "pod_unplaced"))]
 
 
 FORMAT = DocumentFormat(NAME, "kubectl get pods and describe pod", REVISION, PROVIDES, sniff, parse)

@@ -374,3 +374,48 @@ def test_an_event_that_quotes_a_tool_is_an_event_and_names_its_namespace() -> No
     assert ("gpu-operator/nvidia-driver-daemonset-k2", "pod_failing") in told(
         kubectl_events.FORMAT, text, "pod_failing"
     )
+
+
+def _events(*rows: str) -> str:
+    return "\n".join(
+        ["Events:", "  Type     Reason   Age   From   Message", "  ----     ------   ----  ----   -------", *rows]
+    )
+
+
+SANDBOX = "  Warning  FailedCreatePodSandBox  7m (x2 over 8m)  kubelet  Failed to create pod sandbox: rpc error: code = Unknown desc = failed to set up network"
+SHORT = "  Warning  FailedScheduling  9m (x3 over 10m)  default-scheduler  0/4 nodes are available: 3 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable. preemption: 0/4"
+PLACED = "  Normal   Scheduled  8m  default-scheduler  Successfully assigned ml/llama-0 to gpu-07"
+STARTED = "  Normal   Started  6m  kubelet  Started container vllm"
+PRESSED = "  Normal   NodeHasDiskPressure  5m  kubelet  Node gpu-07 status is now: NodeHasDiskPressure"
+RELIEVED = "  Normal   NodeHasNoDiskPressure  1m  kubelet  Node gpu-07 status is now: NodeHasNoDiskPressure"
+NO_RUNTIME = '  Warning  FailedCreatePodSandBox  1m  kubelet  Failed to create pod sandbox: no runtime for "nvidia" is configured'
+
+
+@each(
+    ("rows", "expected"),
+    [
+        ([SHORT], {("unknown:?", "pod_unplaced")}),
+        ([SHORT, PLACED], set()),
+        ([PLACED, SANDBOX], {("ml/llama-0", "pod_failing")}),
+        ([PLACED, SANDBOX, STARTED], set()),
+        ([PLACED, STARTED], set()),
+        ([PLACED, NO_RUNTIME], {("gpu-07", "container_gpus_refused")}),
+        ([PRESSED], {("gpu-07", "kubernetes_condition")}),
+        ([PRESSED, RELIEVED], set()),
+        (["  Normal  NodeNotReady  9m  kubelet  Node n7 status is now: NodeNotReady", "  Normal  NodeReady  1m  kubelet  Node n7 status is now: NodeReady"],
+         {("n7", "node.kubernetes.ready")}),
+    ],
+)  # fmt: skip
+def test_events_of_a_description_tell_what_was_not_overcome(rows: list[str], expected: set[tuple[str, str]]) -> None:
+    for text in (_events(*rows), "\n".join(_events(*rows).splitlines()[1:])):
+        found = read(kubectl_pods.FORMAT, text)
+        assert {(o.subject.id, o.fact) for o in found if o.status is Status.OK} == expected
+    assert all(o.value is True for o in found if o.fact == "node.kubernetes.ready")
+
+
+def test_a_described_pod_tells_its_other_warnings_too() -> None:
+    head = "Name:             t-0\nNamespace:        ml\nNode:             gpu-07/10.0.0.7\nStatus:           Running\nContainers:\n"
+    probe = "  Warning  Unhealthy  30s (x20 over 8m)  kubelet  Readiness probe failed: HTTP probe failed with statuscode: 503"
+    got = told(kubectl_pods.FORMAT, head + _events(SHORT, probe), *kubectl_pods.FORMAT.provides)
+    assert got[("gpu-07", "kubernetes_warning")]["object"] == "pod/ml/t-0"  # type: ignore[index]
+    assert ("ml/t-0", "pod_unplaced") not in got
