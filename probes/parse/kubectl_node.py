@@ -10,7 +10,8 @@ from functools import partial
 from knowledge.observation import Event, Observation, Status, Subject, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse._kubectl_events import REFUSED, described, rows
+from probes.parse._kubectl_events import described, rows
+from probes.parse.container_runtime import EVENT as REFUSED
 
 NAME, REVISION = "kubectl-node", 3
 PROVIDES = (

@@ -12,7 +12,6 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._kubectl_events import (
     INFRASTRUCTURE,
     PROVIDES,
-    REFUSED,
     REFUSED_DEVICES,
     UNNAMED,
     described,
@@ -20,6 +19,7 @@ from probes.parse._kubectl_events import (
     pod_of,
     rows,
 )
+from probes.parse.container_runtime import EVENT as REFUSED
 
 NAME, REVISION = "kubectl-pods", 4
 _OF_PODS = ("pod_failing", "pod_unplaced", "pod_refused")
