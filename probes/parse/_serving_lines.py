@@ -38,6 +38,12 @@ DIED = (
     r"|Engine core initialization failed|Engine process failed to start|EngineDeadError: |Background loop has errored already"
     r"|EngineCore encountered an issue|Received sigquit from a child process|RPC call to \w{1,40} timed out"
 )
+#  E1130 08:00:10.000000 1 model_lifecycle.cc:638] failed to load 'llama' version 1: Internal: unexpected error when creating modelInstanceState: ...
+#  | llama | 1       | UNAVAILABLE: Internal: unable to load plan file to auto complete config: /models/llama/1/model.plan |
+#  error: creating server: Internal - failed to load all models
+#  I1130 08:00:10.000000 1 model_lifecycle.cc:839] "successfully loaded 'llama'"
+LOADED = r"successfully loaded '[^']{1,160}'"
+TRITON = r"failed to load '[^']{1,160}' version \d|creating server: .*failed to load all models|\| *UNAVAILABLE: "
 
 #  INFO generate{... total_time="1.2s" validation_time="686.2µs" queue_time="41.3ms" inference_time="1.1s" time_per_token="40.9ms" seed="None"}: text_generation_router::server: router/src/server.rs:291: Success
 ANSWERED = r"total_time=.*queue_time=.[\d.]+\S{1,4}.*inference_time="

@@ -37,6 +37,7 @@ TRIGGERS = (
     r"Failed to create (?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider|Specified provider '(?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider' is not in available",
     r"device_type of 'cuda', but CUDA is not available",
     r"engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)",
+    r"Serialized Engine Version: \d",
     r"\[Errno (?:5|116|122)\]|Disk quota exceeded",
     r"Watchdog caught collective operation timeout",
     *_app_exit.TRIGGERS,
@@ -85,8 +86,10 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"|\b(?:CUDA|GPU|ROCm|HIP)\b(?: requested but| is| was)? ?(?:not available|unavailable|not found|not detected).{0,80}[Ff]alling back to (?:the )?(?:CPU|cpu)"
     )),
     # [TRT] [E] ... The engine plan file is generated on an incompatible device, expecting compute 8.0 got compute 9.0, please rebuild.
+    # Serialization assertion stdVersionRead == kSERIALIZATION_VERSION failed.Version tag does not match. Note: Current Version: 238, Serialized Engine Version: 236)
     ("engine_mismatch", lazy(
-        r"engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)"
+        r"Version tag does not match\. Note: Current Version: \d{1,6}, Serialized Engine Version: \d{1,6}"
+        r"|engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)"
     )),
 )  # fmt: skip
 _WORDS = tuple(lazy(trigger, re.MULTILINE) for trigger in TRIGGERS[1:])

@@ -18,13 +18,15 @@ from probes.parse._app_lines import AppLine, application_head, holds, peel_all
 from probes.parse._pace import median
 from probes.parse._serving_names import TITLES
 
-NAME, REVISION = "serving-log", 2
+NAME, REVISION = "serving-log", 3
 TRIGGERS = (
-    *words.LEVELS, words.ANSWERED, words.PREEMPTED, words.RETRACTED, words.HANGS, words.WATCHDOG, words.STARTED, words.DIED,
+    *words.LEVELS, words.ANSWERED, words.PREEMPTED, words.RETRACTED, words.HANGS, words.WATCHDOG, words.STARTED, words.DIED, words.TRITON, words.LOADED,
 )  # fmt: skip
 _DIED, _HANGS = lazy(words.DIED), lazy(words.HANGS)
 _START = lazy(r"failed to start|initialization failed")
 _SGLANG = lazy(r"sglang|Scheduler hit|sigquit from a child|TP\d+\]")
+_TRITON, _LOADED = lazy(words.TRITON), lazy(words.LOADED)
+_MODEL = lazy(r"failed to load '([^']{1,160})'")
 _NAMES = {**TITLES, "trtllm": "TensorRT-LLM"}
 
 FULL = 95.0  # % of the KV cache, as the rules for metrics pages have it (serving-kv-cache-full)
@@ -69,6 +71,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     _preempted(emit, app, engines)
     _watchdog(emit, app, engines)
     _died(emit, app, engines)
+    _not_loaded(emit, app)
     _nothing_else(emit, app[-1])
     return emit.out
 
@@ -259,6 +262,20 @@ def _died(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str
     })  # fmt: skip
 
 
+def _not_loaded(emit: Emitter, app: Sequence[AppLine]) -> None:
+    """What Triton says of a model that it could not load: once, with the first words, which have the reason."""
+    said = [line for line in app if _TRITON.search(line.text)]
+    if not said:
+        return
+    named = _MODEL.search(said[0].text)
+    name = f"'{named[1]}'" if named else None
+    loaded = [line.number for line in app if name and _LOADED.search(line.text) and name in line.text]
+    _emit(emit, "engine_never_up", said[0], {
+        "engine": _NAMES["triton"], "since": _when(said[0]), "count": sum(line.times for line in said),
+        "went_on": bool(loaded) and loaded[-1] > said[0].number, "message": excerpt(said[0].text),
+    })  # fmt: skip
+
+
 def _room(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str], Sequence[_Told]], model: str) -> None:  # fmt: skip
     found = next(((n, line) for line in app if (n := words.room(line.text)) is not None), None)
     if found is not None and len(engines) == 1:
@@ -280,7 +297,7 @@ def _when(line: AppLine) -> str:
 
 FORMAT = LogFormat(
     name=NAME,
-    title="logs of vLLM, SGLang, TensorRT-LLM and TGI servers",
+    title="logs of vLLM, SGLang, TensorRT-LLM, Triton and TGI servers",
     revision=REVISION,
     provides=(
         "serving_trouble", "serving.engine", "serving.model", "serving.requests.running", "serving.requests.waiting",

@@ -18,7 +18,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import Traceback, tracebacks
 
 NAME = "cuda-oom"
-REVISION = 1
+REVISION = 2
 MERGE_LINES = 200  # the same failure of one process is printed again by its wrappers
 
 TRIGGERS = (
@@ -28,6 +28,9 @@ TRIGGERS = (
     r"Out of memory allocating|cudaMalloc failed: out of memory|Not enough memory\. Please try",
     # TensorRT: Error Code 1: Cuda Runtime (out of memory)     Requested amount of GPU memory (34359738368 bytes) could not be allocated.
     r"Cuda Runtime \(out of memory\)|Requested amount of GPU memory \(",
+    # TensorRT-LLM: CUDA runtime error in ::cudaMallocAsync(ptr, n, mMemPool->getPool(), mCudaStream->get()): out of memory (.../tllmBuffers.h:112)
+    # Assertion failed: Can't allocate new blocks. No free blocks left.     maxTokensInPagedKvCache must be large enough to process at least 1 sequence
+    r"CUDA runtime error in .{1,300}: out of memory|No free blocks left|maxTokensInPagedKvCache .{0,40}must be large enough",
     r"Unable to allocate (?:CUDA|CUDA\d*) .*buffer",
     r"expandable_segments:(?:True|False)",  # a setting, kept with the event
 )
@@ -89,6 +92,7 @@ _SHAPE = lazy(r"tensor with shape ?(\[[^\]]{1,120}\])")
 # an advice in the message itself is not a setting
 _SEGMENTS = lazy(r"(?<!setting )PYTORCH_(?:CUDA_)?ALLOC_CONF\S{0,40}expandable_segments:(True|False)")
 _FRAMEWORKS = (
+    ("trtllm", lazy(r"TensorRT-LLM|tensorrt_llm|maxTokensInPagedKvCache")),
     ("vllm", lazy(r"cache blocks|KV cache|Free memory on device|vllm")),
     ("sglang", lazy(r"mem-fraction-static")),
     ("jax", lazy(r"RESOURCE_EXHAUSTED|XlaRuntimeError|jax")),

@@ -63,6 +63,8 @@ def test_a_task_number_is_a_label_and_no_rank() -> None:
         ("RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: k (world_size=8, worker_count=7, timeout=0:30:00)",
          {"kind": "store_timeout", "expected": 8, "joined": 7}),
         ("The server socket has failed to listen. port: 29500, useIpv6: 0, code: -98, name: EADDRINUSE", {"kind": "address_in_use", "port": 29500}),
+        ("[TRT] [E] Error Code 1: Serialization (stdVersionRead == kSERIALIZATION_VERSION failed.Version tag does not match. Note: Current Version: 239, Serialized Engine Version: 226)",
+         {"kind": "engine_mismatch"}),
         ("RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.1]:12345", {"kind": "gloo", "address": "10.0.0.1", "port": 12345}),
     ],
 )  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 from knowledge.observation import Event, Observation, Status
 from probes.base import Context, lines_of
 from probes.parse.serving_log import parse, sniff
+from tests.cases import each
 from tests.probes.parse.vocabulary_check import faults_of
 
 SGLANG = "[2026-01-20 10:00:{:02d} TP0] Decode batch. #running-req: {}, #token: 31234, token usage: {:.2f}, cuda graph: True, gen throughput (token/s): {:.1f}, #queue-req: {},"
@@ -94,3 +95,23 @@ def test_the_end_of_an_engine_has_an_echo_and_may_be_over() -> None:
         o.value for o in read(*work, *end, *(w.replace(" 09:", " 10:") for w in work)) if isinstance(o.value, Event)
     ]
     assert event.get("went_on") is True
+
+
+NOT_LOADED = "E1130 08:00:10.000000 1 model_lifecycle.cc:638] failed to load 'llama' version 1: Internal: unable to load plan file: /models/llama/1/model.plan"
+LOADED = "I1130 08:0{}:10.000000 1 model_lifecycle.cc:839] \"successfully loaded '{}'\""
+
+
+@each(
+    ("lines", "went_on"),
+    [
+        ([NOT_LOADED, "error: creating server: Internal - failed to load all models"], [False]),
+        ([NOT_LOADED, LOADED.format(5, "tokenizer")], [False]),
+        ([NOT_LOADED, LOADED.format(5, "llama")], [True]),
+        ([LOADED.format(0, "llama"), "| llama | 1       | READY  |"], []),
+        (["Unable to load the plan of the day: failed to load 'x'"], []),
+    ],
+)  # fmt: skip
+def test_triton_tells_a_model_that_it_could_not_load(lines: list[str], went_on: list[bool]) -> None:
+    found = [o.value for o in parse(lines_of("\n".join(lines)), Context("triton.log")) if isinstance(o.value, Event)]
+    assert [(v.fields["engine"], v.fields["kind"]) for v in found] == [("Triton", "engine_never_up")] * len(went_on)
+    assert [v.fields["went_on"] for v in found] == went_on

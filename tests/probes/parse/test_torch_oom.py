@@ -105,6 +105,16 @@ def test_a_message_that_is_cut_gives_fewer_fields_and_no_zeros() -> None:
             "llama.cpp",
             4096.0,
         ),
+        (
+            "[TensorRT-LLM][ERROR] CUDA runtime error in ::cudaMallocAsync(ptr, n, mCudaStream->get()): out of memory (/x/tllmBuffers.h:112)",
+            "trtllm",
+            None,
+        ),
+        (
+            "[TensorRT-LLM][ERROR] Assertion failed: Can't allocate new blocks. No free blocks left. (/x/kvCacheManager.cpp:362)",
+            "trtllm",
+            None,
+        ),
         ("RuntimeError: CUDA error: out of memory", "torch", None),
         ("torch.cuda.OutOfMemoryError: HIP out of memory. Tried to allocate 1.00 GiB.", "torch", 1024.0),
     ],
