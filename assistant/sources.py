@@ -505,7 +505,7 @@ def _read_document(
     if unbroken and (state is Whole.BROKEN or missed):
         g.lost(name, _of_part(part, why or Text(f"is not whole: {missed}", f"不完整：{missed}")))
     for line, what in found.unread(text) if found.unread is not None else ():
-        g.lost(name, _of_part(part, what if isinstance(what, Text) else _not_read(what, line)))
+        g.lost(name, _of_part(part, _not_read(what, line)))
     looks = moments.moments(written) if told else moments.Moments()
     told = [_ordered(o, g.order) for o in still_told(moments.dated(told, looks), looks)]
     g.observations += [_placed(o, part.numbers) for o in told] if part else told
@@ -520,9 +520,12 @@ def _ordered(o: Observation, order: int) -> Observation:
     return replace(o, source=replace(o.source, order=order)) if timeless else o
 
 
-def _not_read(command: str, line: int) -> Text:
-    what = excerpt(clean(command), 80)
-    return Text(f"what `{what}` printed is not read (line {line})", f"未读取 `{what}` 的输出（第 {line} 行）")
+def _not_read(what: str | Text, line: int) -> Text:
+    """Which command's output, or why what stands at a line is not read."""
+    if isinstance(what, Text):
+        return Text(f"{what.en} (line {line})", f"{what.zh}（第 {line} 行）")
+    command = excerpt(clean(what), 80)
+    return Text(f"what `{command}` printed is not read (line {line})", f"未读取 `{command}` 的输出（第 {line} 行）")
 
 
 def _read_as_log(name: str, text: str, g: _Gathering, part: Part | None = None) -> bool:

@@ -34,6 +34,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from knowledge.language import Text
 from knowledge.observation import Event, Observation, Status
 from knowledge.record import dataclass
 from probes import moments
@@ -246,13 +247,20 @@ def _several(head: str) -> bool:
 
 
 def _is_read(section: Section) -> bool:
+    return _reader(section)[0] is not None
+
+
+def _reader(section: Section) -> tuple[Format | None, str, int]:
+    """The format that reads a section, the text that it is given, and how many lines of that stand above the section."""
     from probes import registry
 
     formats = [f for f in registry.formats() if f.name != NAME]
-    if best(formats, section.text[:HEAD]) is not None:
-        return True
     named = _with_command(section)
-    return bool(named) and isinstance(best(formats, named[:HEAD]), DocumentFormat)
+    by_command = best(formats, named[:HEAD]) if named else None
+    chosen = best(formats, section.text[:HEAD])
+    if isinstance(by_command, DocumentFormat) and chosen in (None, by_command):  # it may name the device, too
+        return by_command, named, 1
+    return chosen, section.text, 0
 
 
 def _with_command(section: Section) -> str:
@@ -260,14 +268,18 @@ def _with_command(section: Section) -> str:
     return f"$ {section.name}\n{section.text}" if section.typed else ""
 
 
-def unread(text: str) -> list[tuple[int, str]]:
-    """What somebody shows of a command at a prompt, and no format reads: what it printed may tell of trouble."""
+def unread(text: str) -> list[tuple[int, str | Text]]:
+    """What somebody shows of a command at a prompt, and no format reads, or not in full: what it printed may tell of trouble."""
     if is_nvidia(text):
         return []
-    shown = (
-        s for s in split(text)[:MOST] if s.typed and not (_tells_nothing(s.name) or _says_well(s.text) or _is_read(s))
-    )
-    return [(s.start_line, s.name) for s in shown]
+    out: list[tuple[int, str | Text]] = []
+    for section in split(text)[:MOST]:
+        reader, given, above = _reader(section)
+        if reader is None and section.typed and not (_tells_nothing(section.name) or _says_well(section.text)):
+            out.append((section.start_line, section.name))
+        elif isinstance(reader, DocumentFormat) and reader.unread is not None:
+            out += [(section.start_line - 1 - above + line, what) for line, what in reader.unread(given)]
+    return out
 
 
 # systemctl is-active: active      nvidia-smi --gpu-reset: GPU 00000000:9D:00.0 was successfully reset. All done.
@@ -311,15 +323,10 @@ def parse(text: str, context: Context) -> list[Observation]:
 
 
 def _section(section: Section, formats: Sequence[Format], context: Context) -> list[Observation]:
-    head = section.text[:HEAD]
-    chosen = best(formats, head)
-    shift = section.start_line - 1
-    if (named := _with_command(section)) and (chosen is None or isinstance(chosen, DocumentFormat)):
-        by_command = best(formats, named[:HEAD])  # it may name the device, too
-        if isinstance(by_command, DocumentFormat) and chosen in (None, by_command):
-            return [_moved(o, shift - 1) for o in by_command.parse(named, context)]
+    chosen, given, above = _reader(section)
+    head, shift = section.text[:HEAD], section.start_line - 1
     if isinstance(chosen, DocumentFormat):
-        return [_moved(o, shift) for o in chosen.parse(section.text, context)]
+        return [_moved(o, shift - above) for o in chosen.parse(given, context)]
     if chosen is None:
         return []
     lines = [Line(line.number + shift, line.text) for line in lines_of(section.text)]

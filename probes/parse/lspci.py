@@ -2,15 +2,20 @@
 
 A device that has left the bus answers every read with ones: lspci prints ``rev ff`` and
 ``!!! Unknown header type 7f``. What it says of such a device besides is from a cache.
+
+Of lines that were picked out (``lspci -vvv | grep -E 'LnkCap|LnkSta'``) nobody knows the device, unless the command asked for those
+of NVIDIA (``-d 10de:``): links below what their devices can are named as not judged.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import field
 from enum import StrEnum
 
-from knowledge.identity import normalise_pci
+from knowledge.identity import UNKNOWN_PCI, normalise_pci
+from knowledge.language import Text
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from knowledge.record import dataclass
@@ -20,7 +25,7 @@ from probes.parse._pci_device import SIGNAL
 from probes.parse._pci_vendor import NAMES, accelerator
 
 NAME = "lspci"
-REVISION = 3
+REVISION = 4
 
 # 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
 # 0000:19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)
@@ -39,6 +44,13 @@ _WIDTH = lazy(r"Width x(\d{1,2})(?: \((\w{1,20})\))?")
 _BITS = lazy(r"([A-Za-z]{2,20})\+")
 # 	Region 2: Memory at 210000000000 (64-bit, prefetchable) [size=128G]
 _REGION = lazy(r"\s{1,16}Region ([0-5]): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
+# $ lspci -vv -s 1b:00.0 | grep Lnk        root@n1:~# lspci -d 10de: -vvv | grep -e LnkCap -e LnkSta
+_ASKED = lazy(r".{0,200}\blspci (.{0,200})")
+_OF_NVIDIA = lazy(r"(?:^|\s)-\w{0,5}d ?(?:0x)?10de:")
+_AT = lazy(r"(?:^|\s)-\w{0,5}s ?((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
+_SHOW = "`lspci -vv -d 10de: | grep -E '^[0-9a-f]|Lnk'`"
+_LINK = lazy(r"\s{0,20}Lnk(?:Cap|Sta|Ctl)\d?:\s.{1,400}")
+_STATE = lazy(r"\s{0,20}Lnk(?:Cap|Sta):\s{1,4}.{0,60}\bWidth x\d.{0,200}")
 _NUMA = lazy(r"NUMA node:? (\d{1,4})\b")
 _IOMMU = lazy(r"IOMMU group:? (\d{1,6})\b")
 _DRIVER = lazy(r"\s{1,16}Kernel driver in use: ([\w.-]{1,60})")
@@ -75,10 +87,10 @@ class _Device:
 
 
 def sniff(head: str) -> int:
-    """95 for a detailed listing, 80 for a list of devices with at least two; 0 otherwise."""
+    """95 for a detailed listing, 80 for a list of devices with at least two, 85 for the links alone; 0 otherwise."""
     heads = [line for line in head.splitlines() if _HEAD.match(line)]
     if not heads:
-        return 0
+        return 85 if _picked(clean_lines(head)) else 0
     detailed = re.search(
         r"^\s{1,16}(?:Subsystem|Control|Flags|Capabilities|Kernel driver in use): ", head, re.MULTILINE
     )
@@ -91,17 +103,76 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Links, error status, driver and place of GPUs, NVSwitches and adapters; ACS of bridges; counts on the node."""
     emit = Emitter(NAME, REVISION, context)
-    devices = _devices(text)
+    devices = _devices(text) or [d for d in _picked(clean_lines(text)) if d.kind is _Kind.GPU]
     for device in devices:
         if device.kind is _Kind.BRIDGE:
             _bridge(emit, device)
         elif device.kind is _Kind.ACCELERATOR:
             _accelerator(emit, device)
-        elif device.kind is not None:
+        elif device.kind is not None and device.text:
             _endpoint(emit, device)
-    if devices:
+        elif device.kind is not None:
+            for line in device.body:
+                _detail(emit, device, _subject(emit, device), line)
+    if any(device.text for device in devices):
         _counts(emit, devices)
     return emit.out
+
+
+def _picked(lines: Sequence[Line]) -> list[_Device]:
+    """The devices of lines that tell of links and nothing else; GPUs where the command asked for NVIDIA's."""
+    written = [line for line in lines if line.text.strip()]
+    asked = _ASKED.fullmatch(written[0].text[:500]) if written else None
+    rows = written[1:] if asked else written
+    if not all(_LINK.fullmatch(line.text) for line in rows) or not any(_STATE.fullmatch(line.text) for line in rows):
+        return []
+    kind = _Kind.GPU if asked and _OF_NVIDIA.search(asked[1]) else None
+    at = _AT.search(asked[1]) if asked else None
+    out: list[_Device] = []
+    seen: set[str] = set()
+    for line in rows:
+        name = line.text.strip().partition(":")[0]
+        if not out or name in seen or (name == "LnkCap" and seen):
+            out.append(_Device(f"{UNKNOWN_PCI}row {len(out)}", line.number, "", "", "", kind, gone=False))
+            seen = set()
+        seen.add(name)
+        out[-1].body.append(line)
+    if at and len(out) == 1:
+        out[0].pci = normalise_pci(at[1])
+    return out
+
+
+def unread(text: str) -> list[tuple[int, Text]]:
+    """Links below what their device can, of devices that the text does not name: an adapter in a narrow slot looks the same."""
+    out = []
+    for device in _picked(clean_lines(text)):
+        states = {line.text.strip().partition(":")[0]: line for line in device.body}
+        if device.kind is not None or "LnkSta" not in states:
+            continue
+        now, can = states["LnkSta"], states["LnkCap"].text if "LnkCap" in states else ""
+        if below := _below(now.text, can):
+            known = not device.pci.startswith(UNKNOWN_PCI)
+            whose, whose_zh = (f"whether {device.pci} is a GPU", f"{device.pci} 是否为 GPU") if known else ("which device it is", "属于哪个设备")  # fmt: skip
+            idle, idle_zh = ("; a GPU that idles slows its link on purpose", "；空闲的 GPU 会主动降速") if "x" not in below else ("", "")  # fmt: skip
+            en = f"a link runs at {below}, and {whose} does not stand there: show the devices too ({_SHOW}){idle}"
+            zh = f"有链路运行在 {below}，但未写明{whose_zh}：请连同设备一起输出（{_SHOW}）{idle_zh}"
+            out.append((now.number, Text(en, zh)))
+    return out
+
+
+def _below(now: str, can: str) -> str:
+    """``x8 of x16``, ``2.5GT/s of 32GT/s``; of what the line itself marks as downgraded also without what the device can."""
+    out = []
+    for pattern, unit in ((_WIDTH, "x{}"), (_SPEED, "{}GT/s")):
+        here, most = pattern.search(now), pattern.search(can)
+        if here is None or not here[1]:
+            continue
+        marked = "downgraded" in here.groups()
+        if most is not None and most[1] and float(here[1]) < float(most[1]):
+            out.append(f"{unit.format(here[1])} of {unit.format(most[1])}")
+        elif marked:
+            out.append(f"{unit.format(here[1])} (downgraded)")
+    return ", ".join(out)
 
 
 def _devices(text: str) -> list[_Device]:
@@ -317,4 +388,5 @@ FORMAT = DocumentFormat(
     ),
     sniff=sniff,
     parse=parse,
+    unread=unread,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from knowledge.observation import Observation, Scope, Status, Subject, gpu, node
 from probes.base import Context
 from probes.parse import lspci
+from probes.parse.lspci import FORMAT
 from tests.cases import each
 
 TEXT = (Path(__file__).parents[2] / "captures" / "network" / "lspci.gpu-gone.txt").read_text()
@@ -101,3 +102,39 @@ def test_a_link_of_unknown_speed_is_a_failure() -> None:
     )
     assert facts[pci("0000:17:00.0"), "pci.link.speed"] is Status.FAILED
     assert facts[pci("0000:17:00.0"), "pci.link.width"] == 0
+
+
+CAP = "\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported\n"
+STATE = "\t\tLnkSta:\tSpeed {}, Width {}\n"
+
+
+def test_links_that_were_picked_out_of_those_of_nvidia_are_of_gpus() -> None:
+    text = (
+        "$ lspci -vvv -d 10de: | grep -e LnkCap -e LnkSta\n"
+        + CAP
+        + STATE.format("32GT/s", "x16")
+        + CAP
+        + STATE.format("32GT/s", "x4 (downgraded)")
+    )
+    assert FORMAT.sniff(text) > 0
+    facts = told(text)
+    assert [facts[gpu(f"unknown:row {i}", "gpu-1"), "gpu.pcie.width"] for i in (0, 1)] == [16, 4]
+    assert not [key for key in facts if key[1].startswith("node.")], "how many there are, rows do not tell"
+    assert FORMAT.unread is not None
+    assert not FORMAT.unread(text)
+
+
+@each(
+    ("text", "said"),
+    [
+        (CAP + STATE.format("32GT/s", "x8 (downgraded)"), "x8 of x16, and which device"),
+        (STATE.format("2.5GT/s (downgraded)", "x16 (ok)"), "2.5GT/s (downgraded), and"),
+        ("$ lspci -vvs 1b:00.0 | grep Lnk\n" + CAP + STATE.format("16GT/s", "x16"), "16GT/s of 32GT/s, and whether 0000:1b:00.0 is a GPU"),
+        (CAP + STATE.format("32GT/s (ok)", "x16 (ok)"), ""),
+    ],
+)  # fmt: skip
+def test_a_link_below_what_its_device_can_is_named_where_the_device_is_not(text: str, said: str) -> None:
+    assert FORMAT.sniff(text) > 0
+    assert FORMAT.unread is not None
+    assert [said in str(why) for _, why in FORMAT.unread(text)] == ([True] if said else [])
+    assert not told(text)
