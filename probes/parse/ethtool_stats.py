@@ -4,7 +4,8 @@
          rx_packets: 81203
          tx_pause_storm_error_events: 0
 
-One reading: what was paused within it is not told.
+One reading: what was paused within it is not told. Rows that were picked out (``ethtool -S ens2np0 | grep phy``) are known by the names of
+counters of the wire; whose they are, only the command says.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from probes.parse._interface_counters import Reading, emit_counters
 from probes.parse._sysfs import Sheet
 from probes.parse._whose import interface
 
-NAME, REVISION = "ethtool-stats", 3
+NAME, REVISION = "ethtool-stats", 4
 _HEAD = re.compile(r"^\s{0,8}NIC statistics:\s{0,8}$", re.MULTILINE)
 # $ ethtool -S ens2np0 | egrep 'phy|err'        a filter took the headline away
 _ASKED = re.compile(
@@ -45,14 +46,23 @@ _MANY = {
 }
 # rx_prio3_discards: 918223      rx_prio3_pause: 0      tx_prio3_pause: 0      a priority of its own is for traffic that must not be lost
 _DROPPED = re.compile(r"rx_prio([1-7])_discards")
+_OF_WIRE = re.compile(r"[rt]x_[a-z0-9_]{2,40}_phy|[rt]x_prio[0-7]_[a-z_]{2,40}")
 _UNPAUSED_MANY = 1000
 _ERROR = re.compile(r"(?:netlink error|Cannot get stats (?:strings )?(?:information|count)): (.{1,120})")
 _MOST = 20_000
 
 
 def sniff(head: str) -> int:
-    """90 on the headline, or on the command with a counter below it."""
-    return 90 if _HEAD.search(head) or _ASKED.search(head) else 0
+    """90 on the headline, or on the command with a counter below it; 80 on rows of which one is a counter of the wire."""
+    if _HEAD.search(head) or _ASKED.search(head):
+        return 90
+    written = [line for line in head.splitlines() if line.strip()][:2000]
+    rows = [found[1] for line in written if (found := _LINE.fullmatch(line[:200]))]
+    return (
+        80
+        if rows and len(rows) == len(written) and any(name in _MANY or _OF_WIRE.fullmatch(name) for name in rows)
+        else 0
+    )
 
 
 def parse(text: str, context: Context) -> list[Observation]:

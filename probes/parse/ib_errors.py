@@ -1,7 +1,8 @@
-"""``perfquery`` and ``ibqueryerrors``: what InfiniBand ports have counted since they were last cleared.
+"""``perfquery`` and ``ibqueryerrors``, and the counters that the kernel keeps in files (``grep -H . /sys/class/infiniband/*/ports/*/counters/*``,
+a loop over them): what InfiniBand ports have counted since they were last cleared.
 
-Both print the counters of the InfiniBand specification by the names of infiniband-diags. ibqueryerrors shows the ports that
-have counted more than a threshold; those of its file ``error_thresholds`` stand here, for perfquery too.
+The tools print the counters of the InfiniBand specification by the names of infiniband-diags. ibqueryerrors shows the ports that
+have counted more than a threshold; those of its file ``error_thresholds`` stand here, for perfquery and the files too.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from knowledge.language import Text
 from knowledge.observation import Observation, Scope, Status, Subject, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._rdma_counters import HARDWARE, STANDARD
 
-NAME, REVISION = "ib-errors", 1
+NAME, REVISION = "ib-errors", 2
 # Name of a counter -> its fact, and how many are many; None where no number of them is a fault by itself.
 _COUNTERS: Mapping[str, tuple[str, int | None]] = {
     "SymbolErrorCounter": ("symbol_error", 10),
@@ -31,7 +34,16 @@ _COUNTERS: Mapping[str, tuple[str, int | None]] = {
     "PortXmitWait": ("xmit_wait", None),
 }
 OVER = "port.counters.over"
-PROVIDES = (OVER, *(f"port.counters.{fact}" for fact, _ in _COUNTERS.values()))
+PROVIDES = (OVER, *(f"port.counters.{fact}" for fact, _ in _COUNTERS.values()), *HARDWARE.values())
+_FACTS = {f"port.counters.{fact}": name for name, (fact, _) in _COUNTERS.items()}
+_FILES = {file: _FACTS[fact] for file, fact in STANDARD.items() if fact in _FACTS}  # symbol_error -> SymbolErrorCounter
+UNNAMED = "unknown:?"  # the port of counters that were shown without the place that they come from
+# /sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:14        mlx5_0/ports/1/hw_counters/out_of_sequence 120000
+_PLACE = re.compile(r"(?:\S{0,120}/)?(?P<device>[\w.-]{1,64})/ports/(?P<port>\d{1,3})/(?:hw_)?counters/?")
+# link_downed:14      symbol_error 0      port_rcv_errors = 0        ahead of the value its place, where that is shown
+_FILE = re.compile(
+    rf"(?:{_PLACE.pattern})?(?P<name>[a-zA-Z0-9_]{{5,40}})(?:\s{{0,4}}[:=]\s{{0,8}}|\s{{1,40}})(?P<value>\d{{1,20}})\s{{0,20}}"
+)
 # # Port counters: Lid 113 port 1 (CapMask: 0x5A00)        # Port extended counters: Lid 113 port 1 (CapMask: 0x5A00)
 _QUERIED = re.compile(r"# Port (?:extended )?counters: (.{1,80}?) port (\d{1,3}|ALL)\b.{0,80}", re.IGNORECASE)
 # SymbolErrorCounter:..............0
@@ -48,11 +60,33 @@ _SWITCH = re.compile(r"MF\d;([\w.-]{1,64}):\S{1,40}")
 
 
 def sniff(head: str) -> int:
-    """94 for the heading of either."""
+    """94 for the heading of either, 88 for lines of counters without one."""
     lines = [line.text[:400] for line in lines_of(head)]
-    return (
-        94 if any(_QUERIED.fullmatch(line) or _ERRORS.fullmatch(line) or _SUMMARY.match(line) for line in lines) else 0
-    )
+    if any(_QUERIED.fullmatch(line) or _ERRORS.fullmatch(line) or _SUMMARY.match(line) for line in lines):
+        return 94
+    written = [line for line in lines if line.strip()][:200]
+    known = [line for line in written if _known(_FILE.fullmatch(line)) or _dotted(line)]
+    return 88 if known and len(known) >= _MOST * len(written) else 0
+
+
+_MOST = 0.8  # of the lines: between those of a loop may stand other files, and the last may be cut
+
+
+_TRAFFIC = re.compile(
+    r"(?:port|unicast|multicast)_(?:xmit|rcv)_(?:data|packets)"
+)  # beside the others; none of them is a fault
+
+
+def _known(found: re.Match[str] | None) -> bool:
+    if found is None:
+        return False
+    name = found["name"]
+    return name in STANDARD or name in HARDWARE or bool(found["device"]) or _TRAFFIC.fullmatch(name) is not None
+
+
+def _dotted(line: str) -> bool:
+    found = _DOTTED.fullmatch(line)
+    return found is not None and found[1] in _COUNTERS
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -72,13 +106,37 @@ def parse(text: str, context: Context) -> list[Observation]:
         elif device and (found := _PORT.fullmatch(told)):
             here = counted.setdefault(Subject(Scope.PORT, f"{device[0]}/{found[1]}", node(device[1])), {})
             here |= {name: (int(value), line) for name, value in _VALUE.findall(found[2])}
-        elif port and (found := _DOTTED.fullmatch(told)):
-            counted[port][found[1]] = int(found[2]), line
+        elif found := _DOTTED.fullmatch(told):
+            port = port or Subject(Scope.PORT, UNNAMED, node(context.host))
+            counted.setdefault(port, {})[found[1]] = int(found[2]), line
+        elif _known(found := _FILE.fullmatch(told)) and found:
+            where = f"{found['device']}/{found['port']}" if found["device"] else UNNAMED
+            here = counted.setdefault(Subject(Scope.PORT, where, node(context.host)), {})
+            here[_FILES.get(found["name"], found["name"])] = int(found["value"]), line
     for subject, values in counted.items():
         out += _facts(subject, values, context)
     if not counted and _SUMMARY.search(text):
         out.append(Observation(OVER, node(context.host), None, Status.NONE_SEEN, context.at(NAME, REVISION)))
     return out
+
+
+# Lost packets, of which the rule rdma-packets-lost takes so many within minutes for trouble; since when one reading counts, it does not say.
+_LOST = ("packet_seq_err", "local_ack_timeout_err")
+_LOST_MANY = 10
+
+
+def unread(text: str) -> list[tuple[int, Text]]:
+    """Losses that were counted since the driver was loaded: one reading cannot tell whether they go on."""
+    out = []
+    for line in lines_of(text):
+        found = _FILE.fullmatch(line.text[:400])
+        if found is None or found["name"] not in _LOST or int(found["value"]) < _LOST_MANY:
+            continue
+        said = f"{found['name']} {found['value']}"
+        en = f"{said} counts lost packets since the driver was loaded; whether it grows, a second reading under load tells (`rdma statistic`, ten minutes later)"
+        zh = f"{said} 为驱动加载以来的丢包计数；是否仍在增长需在有负载时再读一次（十分钟后 `rdma statistic`）"
+        out.append((line.number, Text(en, zh)))
+    return out[:4]
 
 
 def named(description: str, context: Context) -> tuple[str, str]:
@@ -97,6 +155,11 @@ def _facts(subject: Subject, values: Mapping[str, tuple[int, Line]], context: Co
 
     known = [(name, *_COUNTERS[name], *values[name]) for name in values if name in _COUNTERS]
     out = [one(f"port.counters.{fact}", value, line, f"{name}: {value}") for name, fact, _, value, line in known]
+    out += [
+        one(HARDWARE[name], value, line, f"{name}: {value}")
+        for name, (value, line) in values.items()
+        if name in HARDWARE
+    ]
     judged = [(name, value, line, limit is not None and value >= limit) for name, _, limit, value, line in known]
     many = [(name, value, line) for name, value, line, over in judged if over]
     if judged:
@@ -106,4 +169,12 @@ def _facts(subject: Subject, values: Mapping[str, tuple[int, Line]], context: Co
     return out
 
 
-FORMAT = DocumentFormat(NAME, "perfquery and ibqueryerrors", REVISION, PROVIDES, sniff, parse)
+FORMAT = DocumentFormat(
+    NAME,
+    "perfquery, ibqueryerrors and counters of ports in /sys",
+    REVISION,
+    PROVIDES,
+    sniff,
+    parse,
+    unread=unread,
+)

@@ -419,3 +419,40 @@ def test_a_described_pod_tells_its_other_warnings_too() -> None:
     got = told(kubectl_pods.FORMAT, head + _events(SHORT, probe), *kubectl_pods.FORMAT.provides)
     assert got[("gpu-07", "kubernetes_warning")]["object"] == "pod/ml/t-0"  # type: ignore[index]
     assert ("ml/t-0", "pod_unplaced") not in got
+
+
+@each(
+    ("text", "port", "over"),
+    [
+        ("/sys/class/infiniband/mlx5_2/ports/1/counters/link_downed:14\n", "mlx5_2/1", ("LinkDownedCounter 14",)),
+        ("mlx5_2/ports/1/counters/symbol_error 12\nmlx5_2/ports/1/counters/port_rcv_data 88123\n", "mlx5_2/1", ("SymbolErrorCounter 12",)),
+        ("link_downed: 0\nsymbol_error: 0\nport_xmit_wait: 81263512\nport_xmit_data: 1\n", "unknown:?", ()),
+        ("SymbolErrorCounter:..............3\nLinkDownedCounter:...............11\n", "unknown:?", ("LinkDownedCounter 11",)),
+    ],
+)  # fmt: skip
+def test_counters_of_a_port_without_a_heading(text: str, port: str, over: tuple[str, ...]) -> None:
+    found = {
+        o.subject.id: o.value for o in ib_errors.FORMAT.parse(text, Context("x")) if o.fact == "port.counters.over"
+    }
+    assert ib_errors.FORMAT.sniff(text) > 0
+    assert found == {port: over}
+
+
+@each("text", ["name:12\nother_name 13\n", "loss 12\nstep 13\n", "mlx5_0 12\nlink_downed\n"])
+def test_other_pairs_are_no_counters_of_ports(text: str) -> None:
+    assert ib_errors.FORMAT.sniff(text) == 0
+
+
+@each(("count", "told_as"), [(5000, 1), (9, 0)])
+def test_one_reading_of_lost_packets_does_not_say_that_they_go_on(count: int, told_as: int) -> None:
+    text = f"/sys/class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err:{count}\n"
+    assert ib_errors.FORMAT.sniff(text) > 0
+    assert ib_errors.FORMAT.unread is not None
+    assert len(ib_errors.FORMAT.unread(text)) == told_as
+
+
+def test_rows_of_ethtool_are_known_by_counters_of_the_wire() -> None:
+    found = ethtool_stats.FORMAT.parse("     rx_symbol_err_phy: 991234\n     link_down_events_phy: 2\n", Context("x"))
+    assert ethtool_stats.FORMAT.sniff("     rx_symbol_err_phy: 991234\n") > 0
+    assert ethtool_stats.FORMAT.sniff("     rx_packets: 991234\n     name: 2\n") == 0
+    assert [o.value for o in found if o.fact == "nic.counters.over"] == [("rx_symbol_err_phy 991234",)]
