@@ -505,7 +505,8 @@ def _read_document(
     if unbroken and (state is Whole.BROKEN or missed):
         g.lost(name, _of_part(part, why or Text(f"is not whole: {missed}", f"不完整：{missed}")))
     for line, what in found.unread(text) if found.unread is not None else ():
-        g.lost(name, _of_part(part, _not_read(what, line)))
+        at = part.numbers[line - 1] if part and 0 < line <= len(part.numbers) else line
+        g.lost(name, _of_part(part, _not_read(what, at)))
     looks = moments.moments(written) if told else moments.Moments()
     told = [_ordered(o, g.order) for o in still_told(moments.dated(told, looks), looks)]
     g.observations += [_placed(o, part.numbers) for o in told] if part else told

@@ -7,13 +7,15 @@ the driver; ``ps`` shortens it to its column.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from knowledge.language import Text
 from knowledge.observation import Observation, Scope, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells
 
-NAME, REVISION = "ps", 2
+NAME, REVISION = "ps", 3
 PROVIDES = ("node.gpu_tools.blocked", "process.blocked_in", "process.comm", "process.state", "process.wait_channel")
 #   PID    PPID STAT WCHAN                            COMMAND             ELAPSED        USER  PID %CPU %MEM  VSZ RSS TTY STAT START TIME COMMAND
 _HEAD = re.compile(r"(?=.{0,400}\bPID\b)(?=.{0,400}\b(?:STAT|S)\b)(?=.{0,400}\b(?:COMMAND|CMD)\b)[A-Z%_ ]{6,400}")
@@ -31,7 +33,13 @@ _TITLES = {
     "comm": "COMMAND",
     "ucmd": "CMD",
 }
-_STATES = {
+# ana      41234  0.0  2.0 123456789 40000000 ?   Dl   08:00 100:00 python train.py         ps aux | grep python
+_AUX = re.compile(
+    r"[\w.+$-]{1,32}\s{1,12}\d{1,10}\s{1,8}\d{1,5}(?:\.\d)?\s{1,8}\d{1,3}(?:\.\d)?\s{1,16}\d{1,16}\s{1,16}\d{1,14}\s{1,8}(?:\?|pts/\d{1,6}|tty\w{1,8})\s{1,8}"
+    r"[DIRSTtXZ][<NLsl+]{0,5}\s{1,8}[\w:]{4,8}\s{1,8}\d{1,7}:\d\d\s\S.{0,4000}"
+)
+_AUX_COLUMNS = ["USER", "PID", "%CPU", "%MEM", "VSZ", "RSS", "TTY", "STAT", "START", "TIME", "COMMAND"]
+STATES = {
     "R": "running",
     "S": "sleeping",
     "D": "blocked",
@@ -59,9 +67,13 @@ _STORAGE = ("nfs", "lustre")  # a tool that waits for these does not wait for th
 
 
 def sniff(head: str) -> int:
-    """91 for a heading with a process id, a state and a command."""
+    """91 for a heading with a process id, a state and a command; 88 for rows of ``ps aux`` without it."""
     lines = [line.text[:500].strip() for line in lines_of(head)[:20]]
-    return 91 if any(_HEAD.fullmatch(line) or _HEAD.fullmatch(" ".join(_asked(line))) for line in lines) else 0
+    if any(_HEAD.fullmatch(line) or _HEAD.fullmatch(" ".join(_asked(line))) for line in lines):
+        return 91
+    written = [line for line in lines if line]
+    rows = sum(bool(_AUX.fullmatch(line)) for line in written)
+    return 88 if rows and rows >= len(written) - 1 else 0  # ahead of them the command may stand
 
 
 def _asked(line: str) -> list[str]:
@@ -84,9 +96,11 @@ def parse(text: str, context: Context) -> list[Observation]:
         if not columns and (asked := _asked(line.text[:500])):
             columns = asked
             continue
+        if not columns and _AUX.fullmatch(line.text[:4400].strip()):
+            columns = _AUX_COLUMNS
         command = "COMMAND" if "COMMAND" in columns else "CMD"
         row = cells(line.text, columns, command) if columns else {}
-        state = _STATES.get((row.get("STAT") or row.get("S") or "-")[0])
+        state = STATES.get((row.get("STAT") or row.get("S") or "-")[0])
         if state is None or not re.fullmatch(r"\d{1,10}", row.get("PID", "")):
             continue
         subject = Subject(Scope.PROCESS, row["PID"], node(context.host))
@@ -116,6 +130,32 @@ def parse(text: str, context: Context) -> list[Observation]:
     return out
 
 
+def unread(text: str) -> list[tuple[int, Text]]:
+    """Programs in state D of which the listing does not say what they wait for: whether they hang, one look cannot tell."""
+    told = parse(text, Context())
+    known = {o.subject.id for o in told if o.fact == "process.wait_channel"}
+    return waiting([o for o in told if o.subject.id not in known], text)
+
+
+def waiting(told: Sequence[Observation], text: str) -> list[tuple[int, Text]]:
+    """One note for all programs that are blocked; threads of the kernel, which stand in brackets, wait there as they should."""
+    names = {o.subject.id: str(o.value) for o in told if o.fact == "process.comm"}
+    lines = text.splitlines()
+    found = [
+        (o.source.line or 1, f"{names.get(o.subject.id, '')} (pid {o.subject.id})")
+        for o in told
+        if o.fact == "process.state" and o.value == "blocked" and "[" not in lines[(o.source.line or 1) - 1]
+    ]
+    if not found:
+        return []
+    who, more = ", ".join(name for _, name in found[:3]), f" (+{len(found) - 3})" if len(found) > 3 else ""
+    pid = found[0][1].rpartition(" ")[2].rstrip(")")
+    ask = f"`cat /proc/{pid}/stack`, `ps -o pid,stat,wchan:32,etime,cmd -p {pid}`"
+    en = f"state D (no signal reaches it): {who}{more}; for how long and on what it waits is not told ({ask})"
+    zh = f"处于 D 状态（信号无法中断）：{who}{more}；未说明等待了多久、在等什么（{ask}）"
+    return [(found[0][0], Text(en, zh))]
+
+
 def _is_tool(command: str) -> bool:
     """Whether a command line runs a tool of the driver, by itself or in its interpreter."""
     names = [word.rpartition("/")[2].strip("[]") for word in command.split()[:2]]
@@ -124,4 +164,4 @@ def _is_tool(command: str) -> bool:
     return bool(names) and _TOOLS.fullmatch(names[0]) is not None
 
 
-FORMAT = DocumentFormat(NAME, "ps", REVISION, PROVIDES, sniff, parse)
+FORMAT = DocumentFormat(NAME, "ps", REVISION, PROVIDES, sniff, parse, unread=unread)
