@@ -1,4 +1,5 @@
-"""``ipmitool sel elist`` and ``sel list``: the management controller's event log; ``sel info`` before it or alone.
+"""``ipmitool sel elist`` and ``sel list``, records of ``sel list -v`` and ``sel get``: the management controller's event log; ``sel info``
+before it or alone.
 
 Lines as the tool prints them since 1.8.11 (lib/ipmi_sel.c); since 1.8.19 the date has the locale's order and the time
 may end with AM or PM and a zone. The controller's clock is taken for UTC: it mostly is, and the log does not say.
@@ -18,7 +19,7 @@ from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _ipmi_words
 
-NAME, REVISION = "ipmi-sel", 3
+NAME, REVISION = "ipmi-sel", 4
 PROVIDES = ("bmc_event", "node.bmc.log.entries", "node.bmc.log.used")
 KEPT = 200  # entries that are no routine; the newest
 #    1 | 06/14/2023 | 10:01:17 | Power Supply PS2 Status | Power Supply AC lost | Asserted
@@ -27,6 +28,12 @@ KEPT = 200  # entries that are no routine; the newest
 _ENTRY = re.compile(
     r"\s{0,8}([0-9a-f]{1,4})\s?\|\s{0,4}(Pre-Init|[\d/.-]{6,10})\s{0,4}\|\s?([\d:]{8,10}(?: [AP]M)?(?: [A-Z0-9+-]{1,6})?)\s{0,2}\|(.{3,600})"
 )
+#  Sensor Type           : Critical Interrupt        one line of a record of ``sel get``
+_FIELD = re.compile(
+    r"\s{0,4}(SEL Record ID|Timestamp|Sensor Type|Sensor Number|Sensor ID|Event Direction|Description)\s{0,24}: (.{0,400})"
+)
+_STAMP = re.compile(r"(Pre-Init|[\d/.-]{6,10}) {1,4}([\d:]{8,10}(?: [AP]M)?(?: [A-Z0-9+-]{1,6})?)\s{0,4}")
+_OF_RECORD = {"Assertion Event": "asserted", "Deassertion Event": "deasserted"}
 _DATES = (
     re.compile(r"(?P<m>\d{1,2})/(?P<d>\d{1,2})/(?P<y>\d{2}|\d{4})"),
     re.compile(r"(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})"),
@@ -57,10 +64,12 @@ class _Entry:
 
 
 def sniff(head: str) -> int:
-    """90 when entries stand in it, or the summary does."""
+    """90 when entries or records stand in it, or the summary does."""
     lines = [line for line in head.splitlines()[:60] if line.strip()]
     entries = sum(_ENTRY.match(line) is not None for line in lines)
     if entries and entries * 2 >= len(lines) - 12:
+        return 90
+    if any((m := _FIELD.fullmatch(line)) and m[1] == "SEL Record ID" for line in lines):
         return 90
     return 90 if "SEL Information" in head[:400] or (_EMPTY.search(head[:200]) and len(head) < 400) else 0
 
@@ -68,7 +77,10 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Events that are no routine, in the order of their numbers; that no others were logged; how full the log is."""
     lines = [Line(line.number, clean(line.text)) for line in lines_of(text)]
-    entries = sorted((e for line in lines if (e := _entry(line)) is not None), key=lambda e: e.number)
+    listed = [e for line in lines if (e := _entry(line)) is not None]
+    entries = sorted(listed or _records(lines), key=lambda e: e.number)
+    # records that were asked for one by one say nothing of the others; those of a whole log begin with the first
+    some = bool(entries) and not listed and [e.number for e in entries] != list(range(1, len(entries) + 1))
     printed = next((int(m[1]) for line in lines if (m := _ENTRIES.match(line.text.strip()))), None)
     used = next((int(m[1]) for line in lines if (m := _USED.match(line.text.strip()))), None)
     here, out = node(context.host), []
@@ -83,13 +95,13 @@ def parse(text: str, context: Context) -> list[Observation]:
     if used is not None:
         add("node.bmc.log.used", float(used), None, f"Percent Used: {used}%")
     empty = _EMPTY.search(text) is not None
-    if printed is not None or entries or empty:
+    if printed is not None or (entries and not some) or empty:
         count = printed if printed is not None else len(entries)
         add("node.bmc.log.entries", count, None, f"{count} entries")
     if entries or empty or printed == 0:
         out += _events(entries, context)
         # fewer than the log counts: the listing is cut, or some were not understood
-        if printed is None or len(entries) >= printed:
+        if not some and (printed is None or len(entries) >= printed):
             add("bmc_event", None, None, "", Status.NONE_SEEN, "the event log holds no other entry that is no routine")
     elif printed is None and (failed := _FAILED.search(clean(text))):
         add("bmc_event", None, None, failed[0], Status.FAILED, failed[0])
@@ -110,6 +122,33 @@ def _entry(line: Line) -> _Entry | None:
     type_, sensor = _ipmi_words.split(parts[0])
     sensor = parts[0] if sensor.startswith("#") else sensor  # ``sel list``: a number says nothing without its type
     return _Entry(int(found[1], 16), line, _when(found[2], found[3]), type_, sensor, event, state, reading)
+
+
+def _records(lines: Sequence[Line]) -> list[_Entry]:
+    """The records that are printed in lines of their own; one without a description was cut off, and is left out."""
+    told: list[dict[str, tuple[str, Line]]] = []
+    for line in lines:
+        if (found := _FIELD.fullmatch(line.text[:500])) is not None:
+            if found[1] == "SEL Record ID":
+                told.append({})
+            if told:
+                told[-1].setdefault(found[1], (found[2].strip(), line))
+    return [entry for record in told if (entry := _record(record)) is not None]
+
+
+def _record(record: dict[str, tuple[str, Line]]) -> _Entry | None:
+    said = {key: value for key, (value, _) in record.items()}
+    if not said.get("Description") or not re.fullmatch(r"[0-9a-f]{1,4}", said["SEL Record ID"]):
+        return None
+    stamp = _STAMP.fullmatch(said.get("Timestamp", ""))
+    named = re.sub(r" \(0x[0-9a-f]{1,4}\)$", "", said.get("Sensor ID", "")) or f"#0x{said.get('Sensor Number', '')}"
+    type_, sensor = _ipmi_words.split(f"{said.get('Sensor Type', '')} {named}")
+    sensor = f"{said.get('Sensor Type', '')} {named}" if sensor.startswith("#") else sensor
+    at = _when(stamp[1], stamp[2]) if stamp else None
+    state = _OF_RECORD.get(said.get("Event Direction", ""), "logged")
+    return _Entry(
+        int(said["SEL Record ID"], 16), record["Description"][1], at, type_, sensor, said["Description"], state, ""
+    )
 
 
 def _when(date: str, time: str) -> int | None:

@@ -359,3 +359,43 @@ def test_an_unfed_supply_in_redfish_and_another_service_of_odata() -> None:
     assert status(REDFISH.parse(json.dumps(power), CONTEXT), "sensor.state") is Status.UNSUPPORTED
     assert REDFISH.sniff(json.dumps(power)) == 90
     assert REDFISH.sniff('{"@odata.type": "#microsoft.graph.user", "value": []}') == 0
+
+
+RECORD = """SEL Record ID          : {number}
+ Record Type           : 02
+ Timestamp             : {time}
+ Sensor Type           : {type}
+ Sensor Number         : 34
+ Event Type            : Sensor-specific Discrete
+ Event Direction       : {way} Event
+ Event Data            : 05ff00
+ Description           : {said}
+"""
+
+
+def record(
+    number: str, said: str, type: str = "Critical Interrupt", way: str = "Assertion", time: str = "11/26/2026 08:00:00"
+) -> str:
+    return RECORD.format(number=number, said=said, type=type, way=way, time=time)
+
+
+@each(
+    ("text", "expected", "others"),
+    [
+        (record("0012", "Bus Uncorrectable Error"), [("Bus Uncorrectable Error", "asserted")], False),
+        (record("0012", "Bus Uncorrectable Error", way="Deassertion"), [], False),
+        (record("0012", "Log area reset/cleared", "Event Logging Disabled"), [], False),
+        (record("0001", "Log area reset/cleared", "Event Logging Disabled") + record("0002", "Power Supply AC lost", "Power Supply", time="11/26/26 08:00:00 UTC"),
+         [("Power Supply AC lost", "asserted")], True),
+        (record("0012", "Bus Uncorrectable Error").rpartition(" Description")[0], [], False),
+    ],
+)  # fmt: skip
+def test_records_are_read_as_lines_are_and_one_says_nothing_of_the_others(
+    text: str, expected: list[tuple[str, str]], others: bool
+) -> None:
+    assert ipmi_sel.FORMAT.sniff(text) > 0
+    got = ipmi_sel.FORMAT.parse(text, CONTEXT)
+    assert [(e.fields["event"], e.fields["state"]) for e in events(got, "bmc_event")] == expected
+    assert all(o.at is not None for o in got if o.status is Status.OK and o.fact == "bmc_event")
+    assert any(o.status is Status.NONE_SEEN for o in got) is others
+    assert bool(all_of(got, "node.bmc.log.entries")) is others
