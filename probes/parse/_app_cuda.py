@@ -185,8 +185,14 @@ def _of(status: CudaStatus, name: str = "") -> Reading:
     return Reading(status.kind, status.code, name or status.runtime, status.asynchronous)
 
 
+# What nvidia-smi prints within the output of a job, as a line of its own; alone it is an output that is read as such.
+SMI = lazy(
+    r"\s{0,8}(?:No devices were found|NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.{0,120})\s{0,8}"
+)
 # what frameworks say in words of their own
 _PHRASES = (
+    (lazy(r"^\s{0,8}NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b"), "no_driver"),
+    (lazy(r"^\s{0,8}No devices were found\s{0,8}$"), "no_device"),
     (
         # rocminfo: ROCk module is NOT loaded, possibly no GPU devices
         lazy(

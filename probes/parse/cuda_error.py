@@ -16,13 +16,13 @@ from knowledge.observation import Clock, Observation, Scalar
 from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
-from probes.parse._app_cuda import OUT_OF_MEMORY, Reading, classify
+from probes.parse._app_cuda import OUT_OF_MEMORY, SMI, Reading, classify
 from probes.parse._app_emit import Emitter, none_seen
 from probes.parse._app_lines import AppLine, application_head, matching, peel_all, rank_subject
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "cuda-error"
-REVISION = 3
+REVISION = 4
 MERGE_LINES = 400  # the same error of one process is printed by the traceback, the watchdog and std::terminate
 MAX_PLACES = 200  # different assertions kept; a kernel prints one line for each thread
 
@@ -37,6 +37,7 @@ TRIGGERS = (
     r"unspecified launch failure|misaligned address|no kernel image is available|failed call to cuInit",
     r"Found no NVIDIA driver|No CUDA GPUs are available|driver on your system is too old|is not compatible with the current PyTorch",
     r"out of resource: shared memory|not compiled with CUDA enabled|from cudaGetDeviceCount|CUDA driver version is insufficient",
+    r"(?:^|: |\] |:)(?:No devices were found\s*$|NVIDIA-SMI has failed because it couldn't communicate)",
     r"ROCk module is NOT loaded|torch\.cuda\.is_available\(\) is False",
 )
 _TRIGGER = lazy("|".join(f"(?:{t})" for t in TRIGGERS))
@@ -98,7 +99,7 @@ class _Found:
 def sniff(head: str) -> int:
     """60 when a line of `head` reports a CUDA error of a program."""
     for line in head.splitlines() if matching(_WORDS, head) else ():
-        if _TRIGGER.search(line) and not _NOT_OURS.search(line) and not _ADVICE.search(line):
+        if _TRIGGER.search(line) and not any(p.search(line) for p in (_NOT_OURS, _ADVICE)) and not SMI.fullmatch(line):
             reading = classify(line)
             if reading is not None and reading.kind != OUT_OF_MEMORY:
                 return 60

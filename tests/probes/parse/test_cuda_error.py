@@ -163,3 +163,20 @@ def test_names_numbers_and_messages_of_the_table_agree() -> None:
             reading = classify(text) if text else None
             assert reading is None or (reading.kind, reading.code) == (status.kind, status.code), text
         assert classify(status.runtime) is not None
+
+
+@each(
+    ("line", "kind"),
+    [
+        ("No devices were found", "no_device"),
+        ("3: No devices were found", "no_device"),
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed.", "no_driver"),
+        ("INFO: No devices were found in the catalogue", None),
+        ("see the FAQ: if nvidia-smi says No devices were found, reboot", None),
+    ],
+)  # fmt: skip
+def test_what_nvidia_smi_prints_within_a_job_is_its_error(line: str, kind: str | None) -> None:
+    text = f"srun: job 7 has been allocated resources\n{line}\nsrun: error: n7: task 3: Exited with exit code 6\n"
+    found = [event.fields["kind"] for event in events(text)]
+    assert found == ([kind] if kind else [])
+    assert cuda_error.sniff(line) < 40, "alone it is an output of nvidia-smi"
