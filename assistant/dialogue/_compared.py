@@ -154,7 +154,8 @@ def _sentence(turn: Turn, q: Quantity, c: Compared) -> str:
     """``GPU 6 runs at 1200 MHz, its peers at 1755 MHz (32 % less)``; of peers the worse side is the subject."""
     lang, swapped = turn.lang, c.kind == Against.PEERS and not q.is_worse(c.value, c.other)
     value, other = (c.other, c.value) if swapped else (c.value, c.other)
-    who, them = _who(q, c, lang), q.peers.in_(lang)
+    beside = c.others[0] if c.of[0] == "node" and c.kind == Against.PEERS and len(c.others) == 1 else ""
+    who, them = _who(q, c, lang), beside or q.peers.in_(lang)
     if swapped:
         who, them = (Text("the others", "其他").in_(lang), who)
     shown, also = (t.in_(lang).replace("{value}", _number(v)) for t, v in ((q.shown, value), (q.also, other)))

@@ -59,7 +59,13 @@ _MANY = lazy(
     _I,
 )
 _ONE = lazy(
-    r"(?<![a-z])(?:only\s+)?(?:one|a single|this|that)\s+(?:of\s+(?:them|the [a-z]+)|gpu|card|node|rank|port|hca|nic|device|machine|server|job)(?![a-z])|(?<![a-z])one(?=\s+(?:is|has|runs|sits|shows|at|only|reports)(?![a-z]))|[一某][张块个台](?:卡|gpu|节点|rank|端口|网卡)?",
+    r"(?<![a-z])(?:only\s+)?(?:one|a single|this|that)\s+(?:of\s+(?:them|the [a-z]+)|gpu|card|node|rank|port|hca|nic|device|machine|server|job)(?![a-z])|(?<![a-z])one(?=\s+(?:is|has|runs|sits|shows|at|only|reports)(?![a-z]))|[一某][张块个台](?:卡|gpu|节点|rank|端口|网卡)?|(?<![0-9.])1\s?[张块台](?!\s?里)",
+    _I,
+)
+# A 节点 | B 机 | 节点 a | node b | 二号机 | 这台 | 旧集群: one of two things of a kind, by a letter, a number, or a word that points
+_SIDE = lazy(
+    r"(?<![a-z0-9])(?P<zh>[a-d]|[0-9]{1,4}\s?号|[一二三四甲乙老旧新]\s?号?)\s?(?:号)?(?P<zk>节点|机器|机房|机(?!型|制|会|柜|时|架)|服务器|集群|卡)|(?P<pk>[这那另]一?(?:台|边|个节点|个集群))"
+    r"|(?P<hk>节点|机器|服务器|集群)\s?(?P<h>[a-d])(?![a-z0-9])|(?<![a-z])(?P<ek>node|machine|server|host|box|cluster|site) (?P<e>[a-d])(?![a-z0-9])",
     _I,
 )
 _SHOULD = lazy(
@@ -150,7 +156,8 @@ def observations(pairs: Sequence[Compared], said: str, found: Named) -> Iterator
             yield _told(q.expected, own, pair.other * q.scale, said)
         if pair.kind is Against.PEERS and scope in (Scope.GPU, Scope.PORT):
             for n, called in enumerate(pair.others, 1):
-                name = things.named(int(called)) if called.isdecimal() else called or f"{things.OTHER}{n}"
+                unnamed = not called or pair.of[0] == "node"  # of a node it is told which, and not which of its GPUs
+                name = f"{things.OTHER}{n}" if unnamed else things.named(int(called)) if called.isdecimal() else called
                 other = gpu(name, host) if scope is Scope.GPU else Subject(scope, name, node(host))
                 yield _told(q.fact, other, pair.other * q.scale, said)
 
@@ -334,6 +341,10 @@ def _judged(q: Quantity, a: _Value, b: _Value, text: str, called: dict[str, _Who
         if kind is None:
             continue
         return _made(q, (a, b) if first else (b, a), kind, text, (left, right) if first else (right, left), called)
+    if Against.PEERS in q.meaning and (two := _two_of_a_kind(text[: a.end], text[a.end :])) is not None:
+        first = q.is_worse(a.number, b.number)
+        pair = _made(q, (a, b) if first else (b, a), Against.PEERS, text, ("", ""), called)
+        return None if pair is None else pair._replace(of=("node", two[not first]), others=(two[first],))
     ahead = text[: a.start]
     if _FROM.search(ahead) or (_TO.search(between) and (_WENT.search(ahead) or _WENT.search(between))):
         return _made(q, (b, a), Against.PAST, text, (text, ""), called) if _TO.search(between) else None
@@ -357,6 +368,16 @@ def _sides(text: str, a: _Value, b: _Value) -> Iterator[tuple[str, str]]:
         keeps = cut.end() if re.fullmatch(r"[\W_]+", cut[0]) else cut.start()
         yield text[: a.end + cut.start()], text[a.end + keeps :]
     yield text[: a.end], text[a.end :]
+
+
+def _two_of_a_kind(left: str, right: str) -> tuple[str, str] | None:
+    """What two things of a kind are called of which each side names one: A 节点 and B 节点, 这台 and 那台."""
+    sides = [[*_SIDE.finditer(side)] for side in (left, right)]
+    if any(len(side) != 1 for side in sides):
+        return None
+    one, other = (side[0] for side in sides)
+    kinds = [m["zk"] or m["hk"] or m["ek"] or bool(m["pk"]) for m in (one, other)]
+    return (one[0].strip(), other[0].strip()) if kinds[0] == kinds[1] and one[0] != other[0] else None
 
 
 def _kind(left: str, right: str, called: dict[str, _Whose]) -> tuple[Against | None, bool]:

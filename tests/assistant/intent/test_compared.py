@@ -36,6 +36,10 @@ from tests.cases import each
         ("we bought 80 GB of gpu memory, it only shows 40 GB", "memory-size", 40, 80, "expected", ""),
         ("显存标称 80G，只显示 40960MiB", "memory-size", 40, 80, "expected", ""),
         ("gpu 2 has 70 GB of memory in use, the others 40 GB", "memory-used", 70, 40, "peers", "2"),
+        ("8 卡机，7 张 1980MHz，1 张 1200MHz", "clock", 1200, 1980, "peers", ""),
+        ("同样的任务放 A 节点跑 1.0s/step，放 B 节点跑 1.3s/step，配置一样", "step", 1.3, 1.0, "peers", "B 节点"),
+        ("这台 460 GB/s，那台 210 GB/s", "bandwidth", 210, 460, "peers", "那台"),
+        ("node a takes 1.3 s per step, node b 1.0 s per step", "step", 1.3, 1.0, "peers", "node a"),
     ],
 )
 def test_the_words_around_two_values_tell_what_they_are(
@@ -64,6 +68,7 @@ def test_the_words_around_two_values_tell_what_they_are(
         "spent 40k last month, avg gpu util 22%, what to cut first",
         "nccl 2.18 on rank 3 while others have 2.19",
         "gpu 3 is at 85 C, 20 C hotter than the others",
+        "1 张卡 650W，温度 60 度",
     ],
 )
 def test_two_numbers_are_no_comparison(text: str) -> None:
