@@ -152,6 +152,22 @@ _MARKS: dict[str, re.Pattern[str]] = {
         r"larger|bigger|greater|longer|exceeds?|more than|over|too (?:long|large|big|small)|(?:does not|doesn'?t|won'?t|not) fit|smaller|less than",
         "大于|超过|超出|放不下|装不下|太长|太小|不够|小于|更大",
     ),
+    # whose accelerators, where they are none of NVIDIA's, and what is asked of them
+    "ascend": _words(
+        r"ascend\w*|npu-smi|npus?|(?:atlas|ascend)\s?[389]00[a-z0-9]*|(?<![0-9.])910[a-d][0-9]?|310p[0-9]?|cann|hccl|hccs|torch[_-]npu|mindspore|mindspeed|mindie",
+        "昇腾|(?<![0-9.a-zA-Z])(?:910[A-Da-d][0-9]?|310[Pp])(?![0-9A-Za-z])|(?<![a-z])npu|Atlas",
+    ),
+    "moore-threads": _words(r"moore ?threads|mthreads(?:-gmi)?|mtt s[0-9]{2,4}|musa", "摩尔线程"),
+    "other-maker": _words(
+        r"hygon|hy-smi|dcus?|cambricon|cnmon|mlu ?[0-9]{3}|metax|mx-smi|iluvatar|ixsmi|enflame|biren|kunlun(?:xin)?|hanguang",
+        "海光|寒武纪|思元|沐曦|曦云|天数智芯|天数|天垓|燧原|云燧|壁仞|昆仑芯|昆仑|平头哥|含光|DCU",
+    ),
+    "health-state": _words(r"alarm|critical|health (?:is |shows? |state )?\w+", "告警|Alarm|Critical"),
+    "covered": _words(
+        r"support(?:ed|s)?|cover(?:ed|s)?|work(?:s)? with|can (?:you|it|gpudiag)|diagnose|analy[sz]e",
+        "支持|能不能看|能分析|能看|能诊断|能用来|适配|兼容|能查|可以分析|可以看",
+    ),
+    "how-done": _words(r"how|what|why|where", "怎么|如何|咋|怎样|什么|哪|为什么|为啥"),
     "low-watts": _words(_NEVER, _NEVER),  # a draw that is no board's design power: `_below_its_board`
     # what is asked of it
     "zombie": _words(r"zombies?|defunct|kill -9", "僵尸|残留"),

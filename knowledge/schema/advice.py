@@ -37,7 +37,7 @@ class Told(Strict):
     `reports`: it says how a machine is, so that where one can be looked at that comes first.
     """
 
-    has: list[str] = Field(min_length=2)
+    has: list[str] = Field(min_length=1)
     without: list[str] = []
     reports: bool = False
 
