@@ -69,7 +69,15 @@ _INCLUDES: dict[Asked, frozenset[Bucket]] = {
 }
 # Advice of which the outcome decides about what is asked.
 _DECIDES: dict[Asked, frozenset[Bucket]] = {
-    Asked.REPLACE: frozenset({Bucket.CONTACT_SUPPORT, Bucket.CHECK_MECHANICALS}),
+    Asked.REPLACE: frozenset(
+        {
+            Bucket.CONTACT_SUPPORT,
+            Bucket.CHECK_MECHANICALS,
+            Bucket.WORKFLOW_NVLINK_ERR,
+            Bucket.WORKFLOW_NVLINK5_ERR,
+            Bucket.XID_154_EVAL,
+        }
+    ),
     Asked.RESET: frozenset({Bucket.WORKFLOW_NVLINK_ERR, Bucket.WORKFLOW_NVLINK5_ERR, Bucket.XID_154_EVAL}),
 }
 _STRONGER: dict[Asked, frozenset[Bucket]] = {
@@ -202,7 +210,12 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         return w.t(
             f"{led(f'Yes, without {doing}', title, 'en')}. {action}", f"可以不{doing}：{w.quoted(title)}。{action}"
         )
+    so_far = "目前" if asked is Asked.REPLACE and bucket in _FIRST_OF_A_FAULT else ""
     return w.t(
         f"{led(f'Not {doing}' if should.either else f'No, {doing} is not what this asks for', title, 'en')}. {action}",
-        f"不需要{doing}：{w.quoted(title)}。建议 {action}",
+        f"{so_far}不需要{doing}：{w.quoted(title)}。建议 {action}",
     )
+
+
+# What is tried on a fault of the hardware before the board is given up.
+_FIRST_OF_A_FAULT = frozenset({Bucket.RESET_GPU, Bucket.DRAIN_AND_RESET, Bucket.RESTART_BM})

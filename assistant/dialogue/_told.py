@@ -17,7 +17,7 @@ from assistant.find import search
 from assistant.intent.query import PASTED, Intent
 from assistant.intent.stated import GRAVER, at_full_load
 from assistant.intent.symptoms import without
-from assistant.render.labels import colon, headline, listed, titled
+from assistant.render.labels import colon, headline, led, listed, titled
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.render.working import HELD, TOLD, at_work
 from assistant.reply import Reply
@@ -337,9 +337,31 @@ def _noted(turn: Turn, d: Diagnosis, noted: Sequence[Finding]) -> Reply:
         f"{headline(titled([first]), [first.subject], 'en')}: no fault by itself. {next_en}{next_en and ' '}Nothing else was looked at.",
         f"{headline(titled([first]), [first.subject], 'zh')}：其本身不是故障。{next_zh}没有查看其他信息。",
     )
+    if (answered := _of_act(turn, first)) is not None:
+        return _meant(turn, d, answered, (Fields(((Text("runbook", "处置手册").in_(turn.lang), _book(first)),)),))
     shown = replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
     return Reply(turn.lang, "", unread_line(turn), shown, shown, focus=first.id, settled=False,
                  data={"answer": "told", "usable": "unknown", "told": [o.fact for o in stated(d)], "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
+
+
+def _of_act(turn: Turn, first: Finding) -> Text | None:
+    """Whether what is asked about has to be done, or forbidden, for a finding that is no fault by itself; None where neither is asked."""
+    should = asked_of(turn.query)
+    if turn.query.intent is not Intent.VERDICT or (should is not None and (should.without or should.either)):
+        return None
+    later = first.advice.then or (first.rule.action.text,)
+    then_en, then_zh = (" ".join(filter(None, (t.in_(lang) for t in later))) for lang in ("en", "zh"))
+    title_en, title_zh = (headline(titled([first]), [first.subject], lang) for lang in ("en", "zh"))
+    lead_en = f"No need to {should.word.en} now" if should is not None else "No reason to stop using it"
+    lead_zh = f"现在不需要{should.word.in_('zh')}" if should is not None else "不妨碍继续使用"
+    return Text(
+        f"{led(lead_en, title_en, 'en')}: no fault by itself. {then_en}{then_en and ' '}Nothing else was looked at.",
+        f"{lead_zh}：“{title_zh}”本身不是故障。{then_zh}没有查看其他信息。",
+    )
+
+
+def _book(f: Finding) -> str:
+    return f"gpudiag runbook show {f.advice.runbook}" if f.advice.runbook else ""
 
 
 _WORRY = lazy(

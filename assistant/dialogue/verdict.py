@@ -191,11 +191,7 @@ def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, unti
     first, d = _FIRST[usable].in_(w.lang), w.d
     what = w.view.where(where.subjects) if where.subjects else ""
     if usable is Usable.UNKNOWN and about and not where.narrow and no_gpu(d.facts):
-        title = w.title(about[0])
-        return w.t(
-            f"{first}: no GPU is on the bus of this node. {title}.",
-            f"{first}：该节点总线上没有 GPU。另外：{w.quoted(title)}。",
-        )
+        return _without_gpu(w, about)
     if usable is Usable.UNKNOWN and about and d.settled and (lost := _base_unread(w)):
         return w.t(f"What was read does not forbid it, but that is no full yes: {lost} not read{_how(w, ' (', ')')}. Found: {w.title(about[0])}.",
                    f"已读内容不妨碍使用，但还不能完全肯定：未读取{lost.rstrip()}{_how(w, '（', '）')}。已发现：{w.quoted(w.title(about[0]))}。")  # fmt: skip
@@ -229,6 +225,15 @@ def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, unti
             f"{led(_until(usable, first, when), reason, 'en')}.", f"{first}，须等{gap}{when}：{w.quoted(reason)}。"
         )
     return w.t(f"{led(first, reason, 'en')}.", f"{first}：{w.quoted(reason)}。")
+
+
+def _without_gpu(w: Words, about: Sequence[Finding]) -> str:
+    """Of a node without a GPU: that there is none comes ahead of whatever else is wrong with it."""
+    first, title = _FIRST[Usable.UNKNOWN].in_(w.lang), w.title(about[0])
+    return w.t(
+        f"{first}: no GPU is on the bus of this node. {title}.",
+        f"{first}：该节点总线上没有 GPU。另外：{w.quoted(title)}。",
+    )
 
 
 def _base_unread(w: Words) -> str:
@@ -275,6 +280,8 @@ def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, 
             f"No: nothing was found that asks to {should.word.en}.",
             f"不需要：没有发现需要{should.word.in_('zh')}的问题。",
         )
+    if usable is Usable.UNKNOWN and no_gpu(w.d.facts):
+        return _without_gpu(w, about)  # neither a yes nor a no of a GPU follows from what its host is busy with
     return compared(w, should, _advised(w, about), until)
 
 

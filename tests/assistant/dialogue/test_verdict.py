@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assistant.diagnosis import State, diagnose
+from assistant.intent.parse import understand
 from assistant.intent.query import Intent, Slots
 from assistant.render.view import view
 from knowledge.observation import Observation, Origin, node
@@ -88,8 +89,8 @@ def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
         ("off-the-bus", "不重启能修好吗", "不行，需要重启节点"),
         ("off-the-bus", "为什么不重启吗", "需要重启节点："),
         ("off-the-bus", "要不要重启节点？", "需要重启节点："),
-        ("off-the-bus", "需要换卡吗", "不需要更换"),
-        ("off-the-bus", "这卡还能救吗", "不需要更换"),
+        ("off-the-bus", "需要换卡吗", "目前不需要更换"),
+        ("off-the-bus", "这卡还能救吗", "目前不需要更换"),
         ("off-the-bus", "重启作业就行了吗", "不够："),
         ("healthy", "要不要排空", "不需要：没有发现需要排空节点的问题。"),
     ],
@@ -97,6 +98,27 @@ def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
 def test_should_i(name: str, text: str, start: str) -> None:
     lang = "zh" if text[-1] in "？吗空" else "en"
     assert ask(incident(name), query(Intent.VERDICT, text, lang)).headline.startswith(start)
+
+
+@each("text", ["要换卡吗", "能不能直接复位", "要不要重启"])
+def test_of_a_node_without_a_gpu_nothing_follows_for_one(text: str) -> None:
+    seen = {"node.pci.gpu_count": 0, "node.cpu.busy": 99.0, "node.load.per_cpu": 5.0}
+    overloaded = diagnose([Observation(fact, node("n"), value) for fact, value in seen.items()], rules())
+    reply = ask(overloaded, query(Intent.VERDICT, text, "zh"))
+    assert reply.headline.startswith("无法判断：该节点总线上没有 GPU")
+
+
+@each(
+    ("code", "text", "start"),
+    [
+        (63, "要不要换卡", "现在不需要更换："),
+        (63, "需要复位吗", "现在不需要复位 GPU："),
+        (43, "能不能继续用", "不妨碍继续使用："),
+    ],
+)
+def test_a_code_that_is_no_fault_by_itself_is_answered_as_it_is_asked(code: int, text: str, start: str) -> None:
+    asked = understand(f"xid {code} {text}")
+    assert ask(diagnose(asked.observations, rules()), asked).headline.startswith(start)
 
 
 def test_the_node_that_was_named_and_the_sources_do_not_name() -> None:
