@@ -2,7 +2,7 @@
 
 Han text comes out of an input method: the usual slip is the right syllables with a wrong character (现存 for 显存).
 A run of characters that sounds like a word of the field is read as that word, when it is no word itself, and no
-word of its neighbourhood holds the character that differs, or ends within it (晚上 in 晚上先停).
+word of its neighbourhood holds the character that differs, or lies across one of its ends (晚上 in 晚上先停, 正常 in 就正常了).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache
 from assistant.intent.phrases import Runs
 from knowledge.lexicon import lexicon
 
+_ENDINGS = "了着过"  # a verb's: 卡了 in 调卡了 is no word of its own
 LONGEST = 4  # characters of a word that is repaired
 MOST = 400  # Han characters that are looked at: what is longer was pasted
 
@@ -56,7 +57,9 @@ def _heard_at(text: str, at: int, right: Sequence[tuple[int, int]]) -> tuple[str
         wrong = [i for i in range(length) if written[i] != meant[i]]
         if len(wrong) != 1 or any(start <= at + wrong[0] < end for start, end in right):
             continue
-        if not any(start < at < end for start, end in right):
+        if not any(
+            start < at < end or (start < at + length < end and text[end - 1] not in _ENDINGS) for start, end in right
+        ):
             return written, meant
     return None
 

@@ -25,7 +25,19 @@ def test_a_word_that_only_sounds_right_is_mended(written: str, meant: str) -> No
     assert han.repair(written)[0] == meant
 
 
-@each("right", ["显卡主要问题", "温度上限是多少", "始终正常", "用的是终端", "他回复了", "适用于哪些卡", "晚上闲着的卡"])
+@each(
+    "right",
+    [
+        "显卡主要问题",
+        "温度上限是多少",
+        "始终正常",
+        "用的是终端",
+        "他回复了",
+        "适用于哪些卡",
+        "晚上闲着的卡",
+        "后面就正常了",
+    ],
+)
 def test_a_word_that_is_right_stays(right: str) -> None:
     assert han.repair(right) == (right, ())
 
