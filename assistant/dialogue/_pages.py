@@ -147,7 +147,9 @@ def spoken(sheet: Sheet, lang: str) -> tuple[str, tuple[Part, ...]]:
     return cut(sheet.title, SENTENCE), tuple(parts)
 
 
-_ANSWERS = lazy(r"(?:No|Not|Never)(?![a-z])|不[要行必]|要先停|先复位|还要")
+_ANSWERS = lazy(
+    r"(?:No|Not|Never|Right|Seldom)(?![a-z])|不[要行必能会正]|一般不|(?:是|会|要|能|可以|值得|正常)，|要先停|先复位|还要|任务已结束|卡本身"
+)
 
 
 def title_of(t: Topic, lang: str) -> str:

@@ -139,6 +139,9 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             )
         elif _TOLD_IN_QUESTION.search(clause):
             read = _told(clause, about, "")._replace(rest="", open=False)
+        if read and _IN_WAVES.search(clause):  # how busy it is for some of the time is no reading of now
+            kept = tuple(o for o in read.observations if not o.fact.startswith("gpu.utilization."))
+            read = read._replace(observations=kept)
         wanted = not asks and not read and bool(before and _SHOULD.search(clause) and _NUMBER.search(numerals(clause)))
         read, before, past = _of_now(read, words, before) if now else (read, before, False)
         if wanted or past:
@@ -413,6 +416,14 @@ def _says_more(rest: str, diagnosed: bool) -> bool:
 # during the night run | under our llama training | on a PCIe card: where and when, and nothing of how it is
 _CONTEXT = lazy(
     r"(?<![a-z])(?:during|while|after|before|since|for|under|in|on|at|with|from|because of|according to|via|per)\s+[^,;]{1,60}",
+    _I,
+)
+
+
+# 利用率偶尔掉到 0 | drops to 0 every 30 s
+_IN_WAVES = lazy(
+    r"周期性|定期|有规律|时不时|偶尔|间歇|间断|有时|忽高忽低|一阵一阵|隔一[会阵段]|每[隔过]|不时|反复|来回"
+    r"|(?<![a-z])(?:periodic\w*|occasional\w*|intermittent\w*|sometimes|now and then|from time to time|every (?:few|[0-9]+|<[a-z]+>)|briefly|for a few seconds|regularly)(?![a-z])",
     _I,
 )
 

@@ -263,6 +263,11 @@ def test_what_is_no_fact_is_echoed_word_for_word(text: str, unread: str) -> None
     assert unread in query.echo.in_(query.lang)
 
 
+@each("text", ["利用率偶尔会掉到 0，别的都正常", "GPU utilization falls to 0 % every 30 s"])
+def test_how_busy_it_is_for_some_of_the_time_is_no_reading(text: str) -> None:
+    assert understand(text).observations == ()
+
+
 @each(("text", "denied"), [
     ("no smoke comes out and temp is 60 C, can I use it?", "node.hazard"), ("没有冒烟，温度 60 度，可以用吗", "node.hazard"),
     ("fabric manager isn't failed, it's running. good to go?", "failed"), ("I never said the link is down; it's pcie x8, is it ok?", "link.state"),
