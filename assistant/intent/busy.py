@@ -168,6 +168,24 @@ _MARKS: dict[str, re.Pattern[str]] = {
         "支持|能不能看|能分析|能看|能诊断|能用来|适配|兼容|能查|可以分析|可以看",
     ),
     "how-done": _words(r"how|what|why|where", "怎么|如何|咋|怎样|什么|哪|为什么|为啥"),
+    # how many degrees hotter: a difference, and the temperature of neither
+    "hotter-by": _words(
+        r"[0-9]{1,2}\s?(?:°?c|degrees?|deg) (?:hotter|warmer|higher|above)(?: than)?",
+        "(?:温度|热)[^，。0-9]{0,16}(?:比|较)[^，。0-9]{0,12}(?:高|热)(?:了|出|大概|约|近|差不多)?\\s?[0-9]{1,2}\\s?(?:度|°|℃|c)|比[^，。0-9]{1,10}热\\s?[0-9]{1,2}\\s?(?:度|°|℃)",
+    ),
+    "load-high": _words(r"load(?: average)?[^.,;]{0,12}[0-9]{2,5}|high load|load (?:is )?(?:very )?high", "(?:load|负载)[^，。0-9]{0,6}(?:[0-9]{2,5}|很高|飙|爆|特别高)"),
+    "cpu-idle": _words(
+        r"cpus?[^.,;]{0,16}(?:idle|low|(?<![0-9.])[0-9]\s?%|1[0-9]\s?%)", "(?i:cpu)[^，。0-9]{0,10}(?:空闲|很低|不高|没怎么用|(?<![0-9.])1?[0-9]\\s?%)"
+    ),
+    "supply-lost": _words(
+        r"psu ?[0-9]?[^.,;]{0,12}(?:lost|fail\w*|down|dead)|power supply[^.,;]{0,16}(?:lost|fail\w*|down|dead)|ac lost|lost (?:a |one )?(?:psu|power supply)",
+        "(?i:psu)\\s?[0-9]?[^，。]{0,8}(?:(?i:lost|fail)|掉电|掉了|故障|坏|告警|丢)|电源[^，。]{0,6}(?:掉电|掉了|故障|坏|告警|丢)|(?:掉|丢|坏)了?[一1]?(?:路|个)电源",
+    ),
+    "held-back": _words(r"slow\w*|throttl\w*|clocks?|power brake|held (?:back|down)", "降频|变慢|很慢|掉速|频率|限功[率耗]|跑不快"),
+    "interrupted-times": _words(
+        r"(?:interrupt\w*|crash\w*|restart\w*|fail\w*) [0-9]+ times|[0-9]+ (?:interruptions|crashes|restarts|failures)", "(?:中断|挂|断|故障|失败|重启)了?\\s?[0-9]{1,3}\\s?次"
+    ),
+    "asks-if-usual": _words(r"normal|usual|expected|typical|too many|a lot|much", "正常|算多|多吗|多不多|合理|常见|什么水平"),
     "low-watts": _words(_NEVER, _NEVER),  # a draw that is no board's design power: `_below_its_board`
     # what is asked of it
     "zombie": _words(r"zombies?|defunct|kill -9", "僵尸|残留"),

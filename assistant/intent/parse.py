@@ -189,6 +189,8 @@ def _one(text: str, *, lang: str, pending: bool = False, hosts: Sequence[str] = 
     how = wish.task != "" and tasks.asks_how(r.said)  # how something is done is asked, whatever is told beside it
     may_state = not (wish.outright or wish.of_a_book or how)
     intent, signs = wish.intent, wish.signs
+    if intent is Intent.HISTORY and (signs or r.raw) and not _ASKS_PAST.search(said):
+        intent = Intent.DIAGNOSE  # 凌晨三点任务挂了: when it was is told, and nothing of the past is asked
     states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
@@ -611,6 +613,12 @@ def supposed_at_all(said: str) -> bool:
 # when was the last time ... | how often did it | 上次是什么时候: a question about what was, whatever it mentions
 _ASKS_WHEN = lazy(
     r"(?<![a-z])(?:when (?:was|were|did|has|have|is)|last time|how (?:often|many times)|ever)(?![a-z])|上次|上一次|什么时候|何时|几次|多少次|多久",
+    re.IGNORECASE,
+)
+# what happened last night | 昨晚发生了什么 | 有没有掉卡: a question about what was
+_ASKS_PAST = lazy(
+    r"(?<![a-z])(?:what|when|which|who|where|how|did|does|do|has|have|had|was|were|any|anything|show|list|history|log|logs|events?|happen\w*|ever|count|often|summar\w+|tell|check|look)(?![a-z])"
+    r"|发生|历史|记录|出过|有过|几次|多少|多久|上次|什么|啥|何时|哪|有没有|是否|查|看|列|统计|日志里|总结|以来|[?？吗]",
     re.IGNORECASE,
 )
 _REPORTS = lazy(

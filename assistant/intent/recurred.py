@@ -121,7 +121,9 @@ _WITH_PLACE = lazy(
 def back_after(text: str) -> str:
     """What a sentence says that a fault came back after, as a value of the fact; empty where it says nothing of the kind."""
     found = _compared(text) or _back_after(_without_devices(text))
-    return "" if found and _OVER.search(text) else found
+    over = [*_OVER.finditer(text)] if found else []
+    # 重启又好了，一周内第二次了: it was over each time
+    return "" if over and not _TIMES.search(text, over[-1].end()) else found
 
 
 def _compared(text: str) -> str:

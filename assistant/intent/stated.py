@@ -109,7 +109,8 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
     fixed = (*fixed, *wholes)
-    text = _SLURM.sub(_of_slurm, text)
+    text = _LOAD.sub(r"load average \g<n>", text)
+    text = _TWO_COUNTS.sub(_of_bus_and_driver, _SLURM.sub(_of_slurm, text))
     text = _KUBERNETES.sub(_of_kubernetes, _with_tail(_NEXT_GPU.sub("; ", _OTHER_GPU.sub(_apart, text))))
     text = things.with_utilization(text)
     text = _LONE_ROOT.sub(
@@ -270,6 +271,26 @@ _SLURM = lazy(
 
 def _of_slurm(m: re.Match[str]) -> str:
     return f"gres gpu count reported lower than configured {m['a'] or m['c']} than {m['b'] or m['d']}"
+
+
+# load 5，cpu 30%: a load without a percent sign is that of the host
+_LOAD = lazy(
+    r"(?<![a-z])(?<!gpu )(?<!gpu的)(?<!卡的)(?<!cpu )(?<!full )(?<!under )(?<!no )(?<!at )(?<!heavy )load\s*(?:is|of|=|:|：|是|为|到)?\s*(?P<n>[0-9]{1,4}(?:\.[0-9]{1,2})?)(?=\s*(?:[,，。;；?？]|$|多|左右))",
+    _I,
+)
+# lspci 8 个，nvidia-smi 7 个 | nvidia-smi shows 7, lspci 8: two counts of which each names its tool
+_TWO_COUNTS = lazy(
+    r"(?:(?<![a-z])lspci[^0-9，。；,;?？]{0,16}?(?P<a>[0-9]{1,2})(?![0-9.:])(?:\s*(?:[个张块]卡?|gpus?|cards?|devices?))?[\s，,；;]*(?:(?:and|but|while)\s+|但是?|而)?nvidia-?smi[^0-9，。；,;?？]{0,16}?(?P<b>[0-9]{1,2})(?![0-9.:%])(?:\s*(?:[个张块]卡?|gpus?|cards?))?"
+    r"|(?<![a-z])nvidia-?smi[^0-9，。；,;?？]{0,16}?(?P<d>[0-9]{1,2})(?![0-9.:%])(?:\s*(?:[个张块]卡?|gpus?|cards?))?[\s，,；;]*(?:(?:and|but|while)\s+|但是?|而)?lspci[^0-9，。；,;?？]{0,16}?(?P<c>[0-9]{1,2})(?![0-9.:])(?:\s*(?:[个张块]卡?|gpus?|cards?|devices?))?)",
+    _I,
+)
+
+
+def _of_bus_and_driver(m: re.Match[str]) -> str:
+    bus, driver = m["a"] or m["c"], m["b"] or m["d"]
+    if _HAN.search(m.string):
+        return f"lspci 能看到 {bus} 张卡，nvidia-smi 只有 {driver} 张"
+    return f"lspci shows {bus} gpus, nvidia-smi shows only {driver} gpus"
 
 
 def _with_rate(text: str) -> str:
