@@ -195,12 +195,15 @@ def close_page(query: Query) -> str:
     if best is not None and best.kind in _MESSAGES and best.score >= _MESSAGE and page(best.id, query.lang):
         return best.id
     near = next((n for n in asked.nearest(read(query)) if n.id.startswith(("advice ", "howto "))), None)
-    return near.id if near is not None and near.score >= _CLOSE and near.held >= _RARE else ""
+    if near is None:
+        return ""
+    return near.id if any(near.score >= share and near.held >= held for share, held in _CLOSE) else ""
 
 
 _MESSAGES = frozenset({"pytorch", "cuda", "nccl", "rule"})  # what programs and drivers print
 _MESSAGE = 28.0  # score of a search that has all of a message's words; a sentence that shares some stays near 20
-_CLOSE, _RARE = 0.45, 12.0  # share of the question, and the weight of it that three rare words have
+# share of the question, and the weight that three rare words have, or two where they are more of it
+_CLOSE = ((0.45, 12.0), (0.55, 8.5))
 
 
 def unknown(query: Query, found: Sequence[Topic], lang: str, answer: str) -> Reply:

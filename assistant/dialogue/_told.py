@@ -340,7 +340,12 @@ def _noted(turn: Turn, d: Diagnosis, noted: Sequence[Finding]) -> Reply:
     if (answered := _of_act(turn, first)) is not None:
         return _meant(turn, d, answered, (Fields(((Text("runbook", "处置手册").in_(turn.lang), _book(first)),)),))
     shown = replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
-    return Reply(turn.lang, "", unread_line(turn), shown, shown, focus=first.id, settled=False,
+    lead = ""
+    if (should := asked_of(turn.query)) is not None and not should.either and first.advice.bucket is Bucket.IGNORE:
+        lead = Text(
+            f"Nothing stated asks to {should.word.en}. {text.en}", f"所述情况不需要{should.word.in_('zh')}。{text.in_('zh')}"
+        ).in_(turn.lang)
+    return Reply(turn.lang, lead, unread_line(turn), shown, shown, focus=first.id, settled=False,
                  data={"answer": "told", "usable": "unknown", "told": [o.fact for o in stated(d)], "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
 
 

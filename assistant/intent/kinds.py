@@ -39,7 +39,7 @@ _OTHERS = lazy(
 
 # "xid 94 on one gpu but the others are ok, do I need to reboot the node": told of them, not asked
 _OTHERS_TOLD = lazy(
-    r"\b(?:others|the rest|(?:other|remaining)\s+(?:\w+\s+)?(?:gpus?|cards?|ones|devices?|nodes?|ranks?)|other [0-9a-z]{1,5})\s+(?:all\s+)?(?:are|is|look|seem|run|work)s?\s+(?:all\s+)?(?:ok(?:ay)?|fine|good|healthy|normal(?:ly)?|well)\b(?!\s*\?)"
+    r"(?<!are )(?<!is )(?<!are all )\b(?:others|the rest|(?:the |all )?(?:other|remaining)\s+(?:\w+\s+)?(?:gpus?|cards?|ones|devices?|nodes?|ranks?)|other [0-9a-z]{1,5})\s+(?:all\s+)?(?:(?:are|is|look|seem|run|work)s?\s+)?(?:all\s+)?(?:ok(?:ay)?|fine|good|healthy|clean|normal(?:ly)?|well)\b(?!\s*\?)"
     r"|(?:其他|其它|其余|别的|剩下|另外)的?[^，。,;；?？吗么]{0,6}?(?:都|全)?(?:正常|没问题|没事|好的|是好的)(?![吗么?？])",
     re.IGNORECASE,
 )

@@ -81,6 +81,14 @@ _READ = lazy(
     r"(?:(?<![a-z])(?:read|open|see|from|to|into|as|file|log|logs|bundle|recording|input|folder|diagnose|check|analy[sz]e|inspect|parse|load|look(?:ing)? (?:at|into)|use|with|save|export|write|attached)|文件|日志|录制|读取?|打开|分析|看看?|查看|检查|诊断|导出到?|保存到?|写到|存到|用)[\s:：\"'`]*$",
     _I,
 )
+# ds_config.json | train.yaml | model.pt: what a program is told with, and nothing that tells how a machine is
+_OF_PROGRAM = lazy(r"\.(?:ya?ml|toml|pt)$|conf(?:ig)?[^/]*\.json$", _I)
+_OPENED = lazy(r"(?:(?<![a-z])(?:read|open|check|audit|lint|inspect|analy[sz]e|look(?:ing)? (?:at|into))|打开|读取?|查看|检查|分析)[\s:：\"'`]*$", _I)  # fmt: skip
+# saving a checkpoint to /ckpt | dataset is copied into /scratch: a program writes there; "export to /tmp/x" asks for it
+_WRITES = lazy(
+    r"(?<![a-z])(?:sav(?:ing|es|ed)|writ(?:ing|es|ten)|wrote|copi(?:es|ed)|copying|checkpoint(?:s|ing|ed)?|ckpts?|logs? (?:going|go|written))(?![a-z])[^,.;?!]{0,60}(?<![a-z])(?:to|into)\s*$",
+    _I,
+)
 _LOGS = ("/var/log/", "./", "../", "~")
 
 
@@ -105,8 +113,10 @@ def files(text: str) -> Iterator[Place]:
     for found in _FILE.finditer(text):
         name = found[0].rstrip(".,:")
         if not _DEVICES.fullmatch(name.casefold()) and len(name) > 3:
-            place = "." not in name.rpartition("/")[2] and not name.startswith(_LOGS)
-            place = place and not _READ.search(text[max(0, found.start() - 24) : found.start()])
+            last, ahead = name.rpartition("/")[2], text[: found.start()]
+            place = ("." not in last and not name.startswith(_LOGS)) or _OF_PROGRAM.search(last) is not None
+            read = _OPENED if _OF_PROGRAM.search(last) else _READ
+            place = place and (not read.search(ahead[-24:]) or _WRITES.search(ahead) is not None)
             yield "path" if place else "file", found.start(), found.start() + len(name), name
 
 

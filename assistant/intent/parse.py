@@ -29,6 +29,7 @@ from assistant.intent import (
     ranked,
     recurred,
     reported,
+    setting,
     sums,
     symptoms,
     tasks,
@@ -444,7 +445,7 @@ def _page(r: Reading) -> str:
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
     reports = reports and not advised.of_reports(page.removeprefix(ADVICE))
     judges = (asks_usual(r.said) or _FINE_AT_END.search(r.said)) and figures.measures(r.said)
-    return "" if reports or judges else page
+    return "" if reports or (judges and not advised.of_reports(page.removeprefix(ADVICE))) else page
 
 
 def _of_mask(said: str) -> str:
@@ -547,7 +548,7 @@ def _around(
     if back:  # what was changed to mend it did not bring it about
         contrast = tuple(o for o in contrast if o.fact != contrasts.SINCE)
     unread = contrasts.without(states.unread, words) if contrast else states.unread
-    return _Around(back, contrast), recurred.without(unread) if back else unread
+    return _Around(back, contrast), setting.without(recurred.without(unread) if back else unread)
 
 
 def _filled(r: Reading) -> Slots:

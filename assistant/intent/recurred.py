@@ -21,7 +21,7 @@ _CURES = (
     ("reset", r"(?:gpu[ -])?reset(?:s|ting|ted)?|复位|重置"),
     ("reboot", r"re-?boot(?:s|ed|ing)?|power[- ]?cycl(?:e|ed|ing)|(?:cold|warm) boot|restart(?:ed|ing)? (?:of )?(?:the |our )?(?:node|machine|server|host|box)|重启|断电|冷启动"),
     ("reseat", r"re-?seat(?:ed|ing|s)?|re-?insert(?:ed|ing)?|重新插拔|重新插|重插|插拔"),
-    ("replacement", r"(?:swap(?:ped|ping)?|replac(?:ed|ing|ement)|chang(?:ed|ing)|new)(?: of)?(?: out)?(?: (?:the|a|our|this|that|it))?(?: (?:gpu|card|board|cable|riser|part))?|换(?:了|过|完)?(?:新|一?[张块])?(?:卡|线|板|gpu|(?![^，。；,;]{0,4}(?:任务|作业|程序|进程|模型|代码|脚本|镜像|容器|框架|数据|用户|人|版本|驱动)))"),
+    ("replacement", r"rma(?:'?e?d)?(?![a-z])|(?:swap(?:ped|ping)?|replac(?:ed|ing|ement)|chang(?:ed|ing)|new)(?: of)?(?: out)?(?: (?:the|a|our|this|that|it))?(?: (?:gpu|card|board|cable|riser|part))?|换(?:了|过|完)?(?:新|一?[张块])?(?:卡|线|板|gpu|(?![^，。；,;]{0,4}(?:任务|作业|程序|进程|模型|代码|脚本|镜像|容器|框架|数据|用户|人|版本|驱动)))"),
 )  # fmt: skip
 _ANY = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _CURES)
 _AGAIN_EN = r"(?<![a-z])(?:again|back(?! (?:up|online|in (?:service|production|rotation|the (?:pool|cluster))|to normal|alive|and running))|came back(?! (?:up|online|clean|fine|healthy|ok))|comes back|returned|returns|recur\w*|re-?appear\w*|re-?occur\w*|still|once more|anew|same (?:xid|error|fault|thing|gpu|card)|(?:second|third|fourth|fifth|2nd|3rd|[4-9]th) time)(?![a-z])"

@@ -112,6 +112,7 @@ def _is_named(symbol: str, topic: Topic) -> bool:
     return (
         topic.name == symbol
         or (topic.kind in ("cuda", "nccl") and not symbol.isupper())
+        or (topic.kind == "cuda" and symbol.startswith("CUDA_ERROR_"))  # the driver's name of the same error
         or symbol.startswith(("IBV_", "NCCL_"))
     )
 

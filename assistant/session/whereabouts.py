@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from assistant.intent import setting
 from assistant.intent.query import Intent, of_process
 from assistant.session import phrases
 from assistant.session.inventory import Inventory, Known, Unknown, resolve
@@ -55,10 +56,11 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
     if query.page.startswith("advice "):
         return True
     of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith(_OF_GPUS) for o in query.observations)
-    named_here = of_process(query) and not query.pasted  # a PID in a line of a log is one of the machine that wrote it
+    coded = query.slots.xid or query.slots.sxid
+    named_here = of_process(query) and not (query.pasted or coded)  # a PID beside a code is of the machine that logged it
     if (named_here and not phrases.another_machine(query.text)) or (phrases.this_machine(query.text) and not of_gpus):
         return False
-    if phrases.speaks_of_jobs(query.text):
+    if phrases.speaks_of_jobs(query.text) or setting.of_work(query.text):
         return True
     return tells(query) or bool(set(query.symptoms) - _OF_ANY_MACHINE) or _of_its_own(query)
 
