@@ -87,6 +87,11 @@ _POINTS = lazy(
 )
 
 
+# is bf16 slower than fp16 | are L40S cheaper than A100: one kind of thing against another, and no machine that has become slower
+_OF_TWO_KINDS = lazy(
+    r"(?<![a-z])(?:is|are|would|will) (?!(?:it|this|that|they|my|our|the)(?![a-z]))[a-z0-9 _.-]{1,30}?(?:be |much |a lot |really )?(?:slower|faster|better|worse|cheaper|safer) (?:than|on|for|with)(?![a-z])",
+    re.IGNORECASE,
+)
 _DIGIT = lazy("[0-9]")
 _CODE = lazy("0x[0-9a-f]{3,}", re.IGNORECASE)  # asked about by itself: no entry like it in other words knows it
 _WHY = lazy(r"(?<![a-z])why(?![a-z])|为什么|为何|为啥", re.IGNORECASE)
@@ -120,6 +125,7 @@ def general(r: Reading, intent: Intent) -> General:
     points = _POINTS.search(r.said) is not None
     written = _OUTRIGHT.search(r.said) is not None
     of_kind = not (points or r.signs or _OF_NOW.search(r.said)) and (written or _OF_A_KIND.search(r.said) is not None)
+    of_kind = of_kind or (not points and _OF_TWO_KINDS.search(r.said) is not None)
     if not written and _tells_values(r, intent, of_kind=of_kind):
         return General()
     outright = written and not points
@@ -130,6 +136,23 @@ def general(r: Reading, intent: Intent) -> General:
     held = _FEW if outright and intent in (Intent.EXPLAIN, Intent.UNKNOWN) and near.score >= _WHOLE else least.held
     taken = near.score >= least.share and near.held >= held
     return General(near.id if taken else "", near.score, outright, not of_kind)
+
+
+def reported(r: Reading) -> str:
+    """The entry about just what a sentence reports, in words that few entries have ("after the kernel update nvidia-smi cannot talk
+    to the driver"). Empty where none is that near, where it names a symptom, of which the likely causes are told, or where a code or a
+    process says which machine is looked at."""
+    of = r.found.slots
+    named = any((of.xid, of.sxid, of.pid, of.job, of.file, of.kernel, of.operator))
+    if named or r.signs or r.raw or r.pasted.pasted or len(r.said) > _LONG or _POINTS.search(r.said):
+        return ""
+    near = asked.nearest(r.said, 1)
+    if not near or not near[0].id.startswith("advice "):
+        return ""
+    return near[0].id if near[0].score >= _REPORTED.share and near[0].held >= _REPORTED.held else ""
+
+
+_REPORTED = _Least(0.72, 13.0)
 
 
 def _tells_values(r: Reading, intent: Intent, *, of_kind: bool) -> bool:

@@ -62,6 +62,8 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
         return False
     if phrases.speaks_of_jobs(query.text) or setting.of_work(query.text):
         return True
+    if query.intent is Intent.VERDICT and phrases.in_general(query):
+        return True  # "how long does an RMA take": of no machine in particular
     return tells(query) or bool(set(query.symptoms) - _OF_ANY_MACHINE) or _of_its_own(query)
 
 
