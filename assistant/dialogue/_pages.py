@@ -203,16 +203,32 @@ def close_page(query: Query) -> str:
 _MESSAGES = frozenset({"pytorch", "cuda", "nccl", "rule"})  # what programs and drivers print
 _MESSAGE = 28.0  # score of a search that has all of a message's words; a sentence that shares some stays near 20
 # share of the question, and the weight that three rare words have, or two where they are more of it
-_CLOSE = ((0.45, 12.0), (0.55, 8.5))
+_CLOSE = ((0.45, 12.0), (0.47, 8.0))
 
 
 def unknown(query: Query, found: Sequence[Topic], lang: str, answer: str) -> Reply:
     """Nothing is known about what was named: said so, with the closest topics."""
     said = text_in(lang, f'Nothing is known here about "{quoted(query)}".', f"这里没有关于“{quoted(query)}”的知识。")
     few = distinct((*_near(query), *found))[:CHOICES]
+    if few and (nearest := _nearest(query, few[0])):
+        said = (
+            f"{said}{' ' if lang != 'zh' else ''}{text_in(lang, f'Nearest: {nearest.en}', f'最接近的：{nearest.zh}')}"
+        )
     asks = tuple(ask_for(t, lang) for t in few) or (text_in(lang, "help", "帮助"),)
     data = {"answer": answer, "topics": [], "closest": [t.id for t in few]}
     return Reply(lang, said, closest(few, lang), settled=False, suggestions=asks, data=data)
+
+
+def _nearest(query: Query, first: Topic) -> Text | None:
+    """What the entry of advice says whose own questions are nearest, where half of the question is its own."""
+    from assistant.find import asked
+    from knowledge.advice import advice
+
+    kind, _, name = first.id.partition(" ")
+    if kind != "advice" or asked.share(read(query), first.id) < NEAR:
+        return None
+    said, title = advice()[name].says, first.title
+    return Text(f"{title.en}: {first_sentence(said.en)[0]}", f"{title.zh}：{first_sentence(said.in_('zh'))[0]}")
 
 
 def _near(query: Query) -> list[Topic]:

@@ -343,7 +343,8 @@ def _noted(turn: Turn, d: Diagnosis, noted: Sequence[Finding]) -> Reply:
     lead = ""
     if (should := asked_of(turn.query)) is not None and not should.either and first.advice.bucket is Bucket.IGNORE:
         lead = Text(
-            f"Nothing stated asks to {should.word.en}. {text.en}", f"所述情况不需要{should.word.in_('zh')}。{text.in_('zh')}"
+            f"Nothing stated asks to {should.word.en}. {text.en}",
+            f"所述情况不需要{should.word.in_('zh')}。{text.in_('zh')}",
         ).in_(turn.lang)
     return Reply(turn.lang, lead, unread_line(turn), shown, shown, focus=first.id, settled=False,
                  data={"answer": "told", "usable": "unknown", "told": [o.fact for o in stated(d)], "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip

@@ -590,6 +590,8 @@ def _held(text: str) -> Held | None:
     if pair := _OF_TOTAL.search(text):
         unit = pair["u2"].casefold()
         used, total = float(pair["n"]) * _MIB[(pair["u"] or unit).casefold()], float(pair["all"]) * _MIB[unit]
+        if not total:
+            return None  # a GPU of which no size is read: nothing held there is fine
         return Held(used, total, unowned) if used <= total * 1.05 else None
     sizes = list(_SIZE.finditer(MODEL.sub(" ", text)))
     rests = AT_REST.search(text) is not None or _UNUSED_CARD.search(text) is not None

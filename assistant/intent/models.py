@@ -35,7 +35,8 @@ class Work(StrEnum):
 
 def compared(said: str) -> tuple[GpuSpec, ...]:
     """The models between which a sentence chooses; empty where it names fewer than two, or tells readings of them."""
-    if len(said) > _LONG or _READING.search(said) or named("ask", words_of(said)).keys().isdisjoint(("choose",)):
+    chooses = _MOVES.search(said) is not None or not named("ask", words_of(said)).keys().isdisjoint(("choose",))
+    if len(said) > _LONG or _READING.search(said) or not chooses:
         return ()
     places = list(_mentions(said))
     found: dict[str, GpuSpec] = {}
@@ -44,6 +45,14 @@ def compared(said: str) -> tuple[GpuSpec, ...]:
         for one in _meant(family, rest, alone=len(places) == 1):
             found.setdefault(one.id, one)
     return tuple(found.values())[:MOST] if len(found) > 1 else ()
+
+
+# moving from 8xA100 to 8xH100, what speedup | how much faster is H200 than H100
+_MOVES = lazy(
+    r"(?<![a-z])(?:mov(?:e|ing)|upgrad(?:e|ing)|migrat(?:e|ing)|switch(?:ing)?|going|go) from [^?]{2,40} to [^?]{2,80}(?:speed ?up|faster|gain|expect|worth)"
+    r"|(?<![a-z])(?:how much (?:faster|slower|better)|what speed ?up|(?:is|are) (?:an? |the )?[a-z0-9 -]{2,20} (?:much |a lot |really )?(?:faster|slower|better|cheaper)) [^?]{0,30}(?<![a-z])(?:than|over|from|versus|vs)(?![a-z])|从.{2,20}(?:换|升级|迁移)到.{2,30}(?:快|提升|加速)",
+    re.IGNORECASE,
+)
 
 
 def work(said: str) -> Work:
@@ -56,13 +65,16 @@ def work(said: str) -> Work:
 
 def _mentions(said: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and family of each model that is named, left to right."""
-    low, at = said.casefold(), 0
+    low, at = _TIMES.sub(lambda m: " " * len(m[0]), said.casefold()), 0
     while at < len(low):
         fits = (f for f in _families() if low.startswith(f, at))
         family = next((f for f in fits if _apart(low, at, at + len(f))), "")
         if family:
             yield at, at + len(family), family
         at += len(family) or 1
+
+
+_TIMES = lazy(r"(?<![a-z0-9])[0-9]{1,4}\s?x\s?(?=[a-z])")  # 8xH100
 
 
 def _apart(low: str, start: int, end: int) -> bool:

@@ -447,7 +447,25 @@ def _page(r: Reading) -> str:
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
     reports = reports and not advised.of_reports(page.removeprefix(ADVICE))
     judges = (asks_usual(r.said) or _FINE_AT_END.search(r.said)) and figures.measures(r.said)
+    reports = reports or (advised.of_reports(page.removeprefix(ADVICE)) and _states_fault(r))
     return "" if reports or (judges and not advised.of_reports(page.removeprefix(ADVICE))) else page
+
+
+def _states_fault(r: Reading) -> bool:
+    """Whether a sentence states a value of what is broken memory or a dead link: that is judged, whatever its words remind of."""
+    if not _OF_FAULT.search(r.said):
+        return False
+    return any(o.fact.startswith(_FAULT_FACTS) for o in stated(r.said, r.found).observations)
+
+
+_OF_FAULT = lazy(r"ecc|remap|retire|uncorrect|inactive|blacklist|nvlink|重映射|退役|不可纠正|断", re.IGNORECASE)
+_FAULT_FACTS = (
+    "gpu.ecc.volatile.uncorrected",
+    "gpu.ecc.aggregate.uncorrected",
+    "gpu.row_remap.",
+    "gpu.retired_pages.",
+    "link.state",
+)
 
 
 def _of_mask(said: str) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from assistant.intent import parts, phrases, shares, symptoms, things
+from assistant.intent import parts, phrases, setting, shares, symptoms, things
 from assistant.intent.assumed import written
 from assistant.intent.grammar import words_of
 from assistant.intent.numerals import in_a_row, numerals
@@ -166,7 +166,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
                         left.append(part)
                     where.append(_as_written(said_so, fixed))
                     apart = apart or where is loose
-            if not apart and (read.open or _says_more(read.rest, diagnosed)):
+            if not apart and (read.open or _says_more(read.rest, diagnosed)) and not setting.only(read.rest):
                 loose.append(quoted)
             continue
         if asks or not _is_fine(clause):

@@ -310,7 +310,7 @@ def _saving(text: str) -> Saving | None:
 # --- memory -------------------------------------------------------------------------------
 
 _ASKS_MEMORY = lazy(
-    r"(?<![a-z])(?:how many (?:[a-z0-9]+ ){0,2}?(?:gpus?|cards?|[abhl]i?[0-9]{2,3}s?|mi[0-9]{3}x?s?)|how much (?:gpu |v|video )?(?:memory|ram|vram)|(?:gpu |v)(?:memory|ram)(?: is| are)? (?:needed|required|need|requirements?)|(?:fits?|enough|sufficient|big enough|estimate|calculate|need(?:ed)?|required?)(?![a-z]))"
+    r"(?<![a-z])(?:how many (?:[a-z0-9]+ ){0,2}?(?:gpus?|cards?|[abhl]i?[0-9]{2,3}s?|mi[0-9]{3}x?s?)|how much (?:gpu |v|video )?(?:memory|ram|vram)|(?:gpu |v)(?:memory|ram)(?: is| are)? (?:needed|required|need|requirements?)|(?:fits?|enough|sufficient|big enough|possible|feasible|doable|estimate|calculate|need(?:ed)?|required?)(?![a-z]))"
     r"|几[张块]|多少[张块]?(?:卡|显存|gpu)|多大(?:的)?显存|[放装存]得?下|够[吗么不用]|够不够|能跑|跑得[动了]|能不能跑|需要多少|要多少|估算",
     _I,
 )
@@ -336,6 +336,7 @@ _A_MODEL = lazy(r"(?<![a-z])(?:models?|param\w*|moe|llm)(?![a-z])|模型|参数"
 
 
 def _memory(text: str) -> Memory | None:
+    text = _with_size(text)
     size = _PARAMETERS.search(text)
     if size is None or not _ASKS_MEMORY.search(text) or _NO_MEMORY.search(text):
         return None
@@ -357,6 +358,28 @@ def _memory(text: str) -> Memory | None:
         float(gib[1]) if gib else 0.0,
         _count(_GPUS, text) or (1 if _ONE.search(text) else 0),
     )
+
+
+# Total parameters in billions of models whose names do not tell them: their model cards.
+_SIZES = (
+    ("671", lazy(r"(?<![a-z])deepseek[- ]?(?:v3(?:\.[0-9])?|r1)(?![0-9a-z])", _I)),
+    ("236", lazy(r"(?<![a-z])deepseek[- ]?v2(?:\.5)?(?![0-9a-z])", _I)),
+    ("141", lazy(r"(?<![a-z0-9])(?:mixtral[- ]?)?8x22b(?![a-z])", _I)),
+    ("47", lazy(r"(?<![a-z0-9])(?:mixtral[- ]?)?8x7b(?![a-z])", _I)),
+    ("132", lazy(r"(?<![a-z])dbrx(?![a-z])", _I)),
+    ("1000", lazy(r"(?<![a-z])kimi[- ]?k2(?![a-z])", _I)),
+    ("400", lazy(r"(?<![a-z])(?:llama[- ]?4[- ]?)?maverick(?![a-z])", _I)),
+    ("109", lazy(r"(?<![a-z])llama[- ]?4[- ]?scout(?![a-z])", _I)),
+)
+
+
+def _with_size(text: str) -> str:
+    """`text` with the parameters of a model that is known by its name in place of that."""
+    if _PARAMETERS.search(text) is None:
+        for size, name in _SIZES:
+            if name.search(text):
+                return name.sub(f" {size}b ", text, 1)
+    return text
 
 
 _ONE = lazy(

@@ -175,7 +175,7 @@ def topics(
     codes = [f"xid {n}" for n in slots.xid] + [f"sxid {n}" for n in slots.sxid]
     seen = [f"fact {name}" for name in dict.fromkeys(o.fact for o in lines if not codes)]
     found = _found(intent, f"{_told(lines)} {said}" if seen else said)
-    first, later = _exactly(intent, codes, exact, symptoms, found)
+    first, later = _exactly(intent, codes, exact, symptoms, found, said)
     known = [*first, *seen[:1]]
     ids = [*known, *(t.id for t in found[: 1 if known else 2]), *later[:1], *(t.id for t in found), *later[1:]]
     by_id = {t.id: t for t in found}
@@ -203,7 +203,12 @@ def _found(intent: Intent, said: str) -> list[Topic]:
 
 
 def _exactly(
-    intent: Intent, codes: Sequence[str], exact: Sequence[str], symptoms: Sequence[str], found: Sequence[Topic]
+    intent: Intent,
+    codes: Sequence[str],
+    exact: Sequence[str],
+    symptoms: Sequence[str],
+    found: Sequence[Topic],
+    said: str,
 ) -> tuple[list[str], list[str]]:
     """Ids of what is named for sure; and those that come behind the best of the search."""
     signs = [f"symptom {s}" for s in symptoms]
@@ -212,8 +217,18 @@ def _exactly(
     if intent is Intent.EXPLAIN:
         return [*first, *terms[:1]], [*signs, *terms[1:]]
     if intent is Intent.FIX:  # a task that is asked for comes ahead of what its words remind of
-        first += [t.id for t in found[:2] if t.kind in _FIRST[Intent.FIX]][:1]
+        first += [t.id for t in found[:2] if t.kind in _FIRST[Intent.FIX] and _asked_for(t, said)][:1]
     return [*first, *signs], terms
+
+
+def _asked_for(task: Topic, said: str) -> bool:
+    """Whether a task has more of a sentence than a word by chance: "verify a GPU before returning it to the pool" is no `uncordon`."""
+    from assistant.find import asked
+
+    return task.kind != "howto" or asked.share(said, task.id) >= _TASK
+
+
+_TASK = 0.15
 
 
 def _told(lines: Sequence[Observation]) -> str:

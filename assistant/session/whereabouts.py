@@ -57,7 +57,9 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
         return True
     of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith(_OF_GPUS) for o in query.observations)
     coded = query.slots.xid or query.slots.sxid
-    named_here = of_process(query) and not (query.pasted or coded)  # a PID beside a code is of the machine that logged it
+    named_here = of_process(query) and not (
+        query.pasted or coded
+    )  # a PID beside a code is of the machine that logged it
     if (named_here and not phrases.another_machine(query.text)) or (phrases.this_machine(query.text) and not of_gpus):
         return False
     if phrases.speaks_of_jobs(query.text) or setting.of_work(query.text):
