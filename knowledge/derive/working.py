@@ -8,11 +8,12 @@ Limits that the input does not name are those of the model (knowledge/gpus.py).
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 from knowledge.derive.capture import LANE
@@ -25,6 +26,7 @@ _LEVELS: Mapping[str, tuple[str, float]] = {
     "gpu.utilization.core": ("busy", 1), "gpu.activity.graphics": ("engine", 1), "gpu.activity.sm": ("sm", 1),
     "gpu.activity.tensor": ("tensor", 1), "gpu.activity.dram": ("dram", 1), "gpu.activity.fp16": ("fp16", 1),
     "gpu.activity.fp32": ("fp32", 1), "gpu.activity.fp64": ("fp64", 1), "gpu.utilization.memory": ("copies", 1),
+    "gpu.activity.sm_occupancy": ("warps", 1),
     "gpu.power.draw": ("power", 1), "gpu.memory.used": ("held", 1), "gpu.memory.share": ("held_share", 1),
     "gpu.clock.sm": ("clock", 1), "gpu.clock.graphics": ("clock", 1),
     "gpu.pcie.rx": ("pcie_rx", 1), "gpu.pcie.tx": ("pcie_tx", 1), "gpu.nvlink.rx": ("nvlink_rx", 1), "gpu.nvlink.tx": ("nvlink_tx", 1),
@@ -67,6 +69,11 @@ _PART = frozenset({"mig.profile", "mig.uuid", "mig.memory.total"})  # what tells
 # least that published training runs reach as MFU (knowledge/data/ranges.yaml). The others are our own, set between those.
 BUSY, FREE = 75.0, 5.0  # a kernel is there most of the time; hardly ever
 FEW_SMS, MANY_SMS, LITTLE_POWER, HALF_POWER = 25.0, 80.0, 30.0, 60.0
+# A kernel that spins on all SMs draws some more than one of NCCL, and a small card at its highest clocks 30 to 45 % of its 70 to 150 W
+# with nothing to do: where memory stands still too, so much power is no sign of work either. Our own.
+SPINNING_POWER = 45.0
+# Of the warps that its SMs can hold. Products of matrices run well with so few, but then their pipes are full. Our own.
+FEW_WARPS = 25.0
 TENSOR_GOOD, TENSOR_SOME, TENSOR_NONE = 38.0, 20.0, 5.0
 DRAM_FULL, DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 70.0, 50.0, 30.0, 25.0, 3.0
 PLAIN_PIPES = 20.0
@@ -74,7 +81,7 @@ PLAIN_PIPES = 20.0
 PRODUCTS = 65.0
 LINK_FULL = {"pcie": 60.0, "nvlink": 50.0}
 # Where nobody told the link: more of the slowest that carries the traffic, as it may well be a faster one. Generation 3 is that of Volta.
-LINK_FULL_ASSUMED, PCIE_LEAST = 70.0, 3
+LINK_FULL_ASSUMED, PCIE_LEAST = 65.0, 3
 NVLINK_LEAST = 300.0  # GB/s in both directions: that of a V100; bridges of workstation cards carry less
 # Where nobody told the highest SM clock: no data-centre GPU since Volta has a lower one (V100 PCIe 1380 MHz, A100 1410, T4 1590,
 # H100 1980, MI300X 2100: their data sheets).
@@ -97,6 +104,9 @@ _HOLDS = {
     "heat": ("hot", "by_heat", "heat_time"),
     "brake": ("braked", "", "brake_time"),
 }
+# Whose "memory utilization" is a share of the bandwidth: DramBandwidthUtilization of AMD's driver (Linux, smu_v13_0_6_ppt.c, of MI300).
+# NVIDIA's is time with any read or write (nvidia-smi manual).
+_AMD = ("amd", "rocm")
 CONTEXT_MIB = 64.0  # less than any CUDA context takes (some 100 to 500 MiB)
 HOLDS_MIB = 2048.0  # more than contexts and libraries take
 STEADY = 0.8  # of the most: a caching allocator keeps what it has
@@ -136,7 +146,7 @@ SAME = 0.1  # GPUs of one node whose figures lie so near do the same
 PEERS = 3  # others that are as busy: fewer have no middle
 ALIKE, IN_STEP = 0.3, 0.75  # how near to their middle, and what share of them: ranks of one job do the same
 _CALLED = {
-    "busy": "util", "engine": "engine", "sm": "SM", "tensor": "tensor", "dram": "DRAM", "fp32": "FP32", "fp64": "FP64",
+    "busy": "util", "engine": "engine", "sm": "SM", "warps": "occupancy", "tensor": "tensor", "dram": "DRAM", "fp32": "FP32", "fp64": "FP64",
     "fp16": "FP16", "copies": "memory util", "power": "W", "power_share": "% of power", "pcie_rx": "PCIe in", "pcie_tx": "PCIe out",
     "pcie_share": "PCIe", "nvlink_rx": "NVLink in", "nvlink_tx": "NVLink out", "clock": "MHz",
 }  # fmt: skip
@@ -176,6 +186,9 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     return [*observations, *alone, *beside, *_silent(seen.parts, read), *_unread(seen.unread, gpus)]
 
 
+_ALIKE_FOR = ("tensor", "power", "pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
+
+
 def _together_at_work(read: Mapping[Subject, Sequence[_Work]]) -> None:
     """Tells each GPU what the others of its node do that do the same: a bound then falls on one side of all of them."""
     by_node: dict[str, list[_Work]] = defaultdict(list)
@@ -183,12 +196,20 @@ def _together_at_work(read: Mapping[Subject, Sequence[_Work]]) -> None:
         if subject.scope is Scope.GPU:
             by_node[subject.host].extend(told)
     for works in by_node.values():
-        shares = [(w, share) for w in works if w.busy >= BUSY and (share := w.mean("tensor")) is not None]
-        for w, share in shares:
-            same = [v for _, v in shares if abs(v - share) <= SAME * share]
-            w.tensor_of_all = sum(same) / len(same)
+        for name in _ALIKE_FOR:
+            _shared_mean(name, [w for w in works if w.busy >= BUSY and name in w.samples])
         for w in works:
             w.alone = sum(other.busy >= BUSY for other in works) < 2
+
+
+def _shared_mean(name: str, works: Sequence[_Work]) -> None:
+    """Tells each of `works` the mean of those that lie within a tenth of it."""
+    own = {w: w.mean(name) or 0.0 for w in works}
+    ordered = sorted(own.values())
+    sums = [0.0, *accumulate(ordered)]
+    for w, value in own.items():
+        first, end = bisect_left(ordered, value * (1 - SAME)), bisect_right(ordered, value * (1 + SAME))
+        w.of_all[name] = (sums[end] - sums[first]) / (end - first)
 
 
 class _Seen:
@@ -277,6 +298,8 @@ class _Seen:
         divided = any(part.parent == subject for part in self.parts)  # the mode alone divides nothing
         for _, samples in sorted(self.reads[subject].items()):
             yield _Work(samples, static, given, users, programs, rank, divided)
+        for samples in _looks_of_one_tool(self.reads[subject].values()):
+            yield _Work(samples, static, given, users, programs, rank, divided)
         for probe, before in sorted(self.past[subject].items()):
             whole: _Samples = defaultdict(list)
             now = (o for its in self.reads[subject].values() for found in its.values() for o in found)
@@ -296,6 +319,22 @@ def in_waves(busy: Sequence[float]) -> bool:
         return False
     least = PART * len(busy) / 100
     return sum(a != b for a, b in pairwise(sides)) >= WAVES and least <= sum(sides) <= len(sides) - least
+
+
+def _looks_of_one_tool(read: Iterable[_Samples]) -> Iterator[_Samples]:
+    """What several files tell that one tool wrote, as two scrapes are: as one row of samples, of the last hours."""
+    calls: dict[str, set[str]] = defaultdict(set)
+    whole: dict[str, _Samples] = defaultdict(lambda: defaultdict(list))
+    for samples in read:
+        for name, found in samples.items():
+            for o in found:
+                if o.at is not None and o.clock is Clock.REALTIME:
+                    calls[o.source.probe].add(o.source.call)
+                    whole[o.source.probe][name].append(o)
+    for probe in sorted(p for p, its in calls.items() if len(its) > 1):
+        last = max(o.at or 0 for found in whole[probe].values() for o in found)
+        late = {n: [o for o in found if (o.at or 0) > last - BEFORE] for n, found in whole[probe].items()}
+        yield defaultdict(list, late)
 
 
 def _called(program: Subject, said: Mapping[str, str], with_share: bool) -> str:
@@ -440,7 +479,7 @@ class _Work:
     ) -> None:  # fmt: skip
         self.samples, self.static, self.given, self.programs, self.rank = samples, static, given, programs, rank
         self.users, self.divided = users, divided
-        self.tensor_of_all: float | None = None  # the mean of those of its node that do the same
+        self.of_all: dict[str, float] = {}  # the mean of those of its node that do the same
         self.alone = True  # no other GPU of its node is busy
         for found in samples.values():
             found.sort(key=_later)
@@ -458,6 +497,10 @@ class _Work:
         """The mean of the samples of `name`."""
         found = self.samples.get(name)
         return _mean(found) if found else None
+
+    def common(self, name: str) -> float | None:
+        """The mean of `name` over all GPUs of its node that do the same: what decides on which side of a bound they lie."""
+        return self.of_all.get(name, self.mean(name))
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -555,6 +598,18 @@ class _Work:
         return 100 * power / limit if power is not None and limit else self.mean("power_share")
 
     @property
+    def _power_of_all(self) -> float | None:
+        """`power_share`, of all GPUs of its node that draw as much."""
+        share, own, common = self.power_share, self.mean("power"), self.common("power")
+        return share * common / own if share is not None and own and common else share
+
+    @property
+    def dram(self) -> float | None:
+        """Percent of what the memory can move; of AMD's GPUs as their driver tells it."""
+        dram = self.mean("dram")
+        return self.mean("copies") if dram is None and self.told_by[-1].source.probe.startswith(_AMD) else dram
+
+    @property
     def capped(self) -> bool:
         """Whether a power limit holds its clocks down most of the time."""
         return (self.held_by("power") or self.mean("capped") or 0.0) >= HELD_DOWN
@@ -601,7 +656,7 @@ class _Work:
     @cached_property
     def pcie_assumed(self) -> int | None:
         """Where nobody told the link nor the model: the generation of the slowest link that carries the traffic."""
-        known = [v for way in ("rx", "tx") if (v := self.mean(f"pcie_{way}")) is not None]
+        known = [v for way in ("rx", "tx") if (v := self.common(f"pcie_{way}")) is not None]
         if self.pcie_known or self.mean("pcie_share") is not None or self.models or not known:
             return None
         return next((g for g in LANE if g >= PCIE_LEAST and self._lanes(g) >= max(known)), None)
@@ -620,7 +675,7 @@ class _Work:
     @cached_property
     def nvlink_assumed(self) -> float | None:
         """Where nobody told the model: GB/s in one direction of the slowest links that carry the traffic, of models that it can be."""
-        known = [v for way in ("rx", "tx") if (v := self.mean(f"nvlink_{way}")) is not None]
+        known = [v for way in ("rx", "tx") if (v := self.common(f"nvlink_{way}")) is not None]
         if len(self.models) == 1 or not known:
             return None
         links = {m.nvlink.gbs for m in self.possible if m.nvlink and m.nvlink.gbs >= NVLINK_LEAST}
@@ -727,10 +782,10 @@ class _Work:
 
     def _bound(self) -> str:
         """What a GPU that works is bound by; empty where nothing stands out."""
-        tensor, dram = self.mean("tensor"), self.mean("dram")
+        tensor, dram = self.mean("tensor"), self.dram
         if linked := self._linked():
             return linked
-        if (self.tensor_of_all or tensor or 0.0) >= TENSOR_GOOD:
+        if (self.common("tensor") or 0.0) >= TENSOR_GOOD:
             return "tensor_bound"
         if dram is not None and (dram >= DRAM_FULL or (dram >= DRAM_ROOF and (tensor or 0.0) < TENSOR_SOME)):
             return "memory_bound"
@@ -744,14 +799,21 @@ class _Work:
 
     def _linked(self) -> str:
         """Which of its links is full while its tensor cores do little; empty where none is."""
-        for name, share in (("pcie", self.pcie), ("nvlink", self.nvlink)):
-            if share is None or (self.mean("tensor") or 0.0) >= TENSOR_GOOD:
+        for name, own in (("pcie", self.pcie), ("nvlink", self.nvlink)):
+            if own is None or (self.mean("tensor") or 0.0) >= TENSOR_GOOD:
                 continue
+            share = self._link_of_all(name, own)
             assumed = (self.pcie_assumed if name == "pcie" else self.nvlink_assumed) is not None
             still = self.quiet if name == "pcie" else self._exchanges
             if (share >= LINK_FULL_ASSUMED and still) if assumed else share >= LINK_FULL[name]:
                 return f"{name}_bound"
         return ""
+
+    def _link_of_all(self, name: str, share: float) -> float:
+        """The `share` of a link that is used, of all GPUs of its node with as much traffic."""
+        ways = (f"{name}_rx", f"{name}_tx")
+        own, common = (max(map(read, ways), key=lambda v: v or 0.0) for read in (self.mean, self.common))
+        return share * common / own if own and common else share
 
     @property
     def _exchanges(self) -> bool:
@@ -772,7 +834,7 @@ class _Work:
 
     def _doing_little(self) -> str:
         """Of a GPU that is busy and that nothing binds: whether it does any work."""
-        sm, tensor, dram, power = self.mean("sm"), self.mean("tensor"), self.mean("dram"), self.power_share
+        sm, tensor, dram, power = self.mean("sm"), self.mean("tensor"), self.mean("dram"), self._power_of_all
         quiet = self.quiet
         if power is not None and power < LITTLE_POWER and quiet:
             return "busy_idle"  # whatever the SMs hold: a kernel that spins on all of them draws as little
@@ -784,16 +846,29 @@ class _Work:
                 return "working"
             if self._moves <= DRAM_STILL:
                 return "busy_idle"  # warps are there and nothing moves
-            return "unseen" if sm >= MANY_SMS and power is None and self._pipes_unread else "latency_bound"
-        copies = self.mean("copies")
+            if sm < MANY_SMS or power is not None or not self._pipes_unread or self._few_warps:
+                return "latency_bound"
+            return "unseen"
         if power is None and self.capped:
             return "working"  # what is held at a power limit draws all that it may
-        if power is None and copies is not None and copies <= DRAM_STILL and (tensor or 0.0) < TENSOR_NONE:
+        if self._memory_still and (power is None or power < SPINNING_POWER):
             return "busy_idle"  # a kernel all the time, and memory is neither read nor written
         if power is None and tensor is not None and dram is not None and max(tensor, dram) < TENSOR_NONE:
             return "busy_idle"
         told = power is not None or tensor is not None or any(self.held_by(what) is not None for what in _HOLDS)
         return "working" if told else ""
+
+    @property
+    def _memory_still(self) -> bool:
+        """Whether memory is hardly read or written and tensor cores do nothing, as far as they were read; memory has to be."""
+        moves = self.mean("copies") if self.dram is None else self.dram
+        return moves is not None and moves <= DRAM_STILL and (self.mean("tensor") or 0.0) < TENSOR_NONE
+
+    @property
+    def _few_warps(self) -> bool:
+        """Whether its SMs hold few of the warps that they can, of kernels of a network: those have work for tensor cores."""
+        warps = self.mean("warps")
+        return warps is not None and warps <= FEW_WARPS and (self.mean("tensor") or 0.0) > DRAM_STILL
 
     @property
     def _pipes(self) -> float:
@@ -815,15 +890,22 @@ class _Work:
         """What keeps a GPU busy that does next to nothing: whether its kernels read and write memory at all. Where the call
         is known in which its process waits, that says more."""
         tensor = self.mean("tensor")
-        dram = self.mean("dram") if self.mean("dram") is not None else self.mean("copies")
-        many = (self.mean("sm") or 0.0) >= FEW_SMS and (self.power_share is None or self.power_share >= LITTLE_POWER)
+        dram, sm, power = self.mean("dram"), self.mean("sm"), self._power_of_all
+        dram = self.mean("copies") if dram is None else dram
+        many = power is not None if sm is None else sm >= FEW_SMS  # what computes within registers moves nothing either
         if self.kind != "busy_idle" or self.held or dram is None or "gpu.window.waits_for" in self.static:
             return ""
         if max(dram, tensor or 0.0) > DRAM_STILL:
             return "small_kernels"
-        if many and self._pipes_unread:
-            return "unread"  # arithmetic within registers moves nothing either
+        if many and (power is None or power >= LITTLE_POWER) and self._pipes_unread:
+            return "pipes_unread" if tensor is None else "unread"
         return "stands_still" if self.alone else "spins"
+
+    @property
+    def _guessed(self) -> bool:
+        """Whether what would settle its class was not read, which no number of samples tells."""
+        by_warps = self.kind == "latency_bound" and self.power_share is None and (self.mean("sm") or 0.0) >= MANY_SMS
+        return self.cause.endswith("unread") or (by_warps and self._pipes_unread)
 
     @property
     def lost(self) -> float | None:
@@ -896,7 +978,7 @@ class _Work:
                 "gpu.work.power.limit": self.limit,
                 "gpu.power.design": model,
             }
-        window = len(self.over) >= WINDOW and self.cause != "unread"  # however long: what it does was not read
+        window = len(self.over) >= WINDOW and not self._guessed
         told |= {"gpu.work.seconds": self.seconds if window else None, "gpu.work.samples": len(self.over) if window else None, "gpu.work.cause": self.cause or None,
                  "gpu.work.pcie.share": self.pcie, "gpu.work.nvlink.share": self.nvlink,
                  "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
@@ -922,7 +1004,9 @@ class _Work:
                 yield self.told(fact, gpu, value, self._from(fact))
         if (self.busy >= BUSY or self.least) and not window:
             why = f"{len(self.over)} of {WINDOW} samples, which is no window: run gpudiag profile --pid PID"
-            if self.cause == "unread":
+            if self.cause == "pipes_unread":
+                why = "what its tensor cores and pipes do was not read: a scrape with DCGM's profiling fields, or gpudiag profile --pid PID"
+            elif self._guessed:
                 why = "FP32 and FP64 active were not read: dcgmi dmon -e 1006,1007"
             yield replace(self.told("gpu.work.samples", gpu, None, ""), status=Status.NOT_ASKED, detail=why)
 

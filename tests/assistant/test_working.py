@@ -33,10 +33,10 @@ DCGM = {
     "tensor": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.01), "dram": ("DCGM_FI_PROF_DRAM_ACTIVE", 0.01), "clock": ("DCGM_FI_DEV_SM_CLOCK", 1.0),
     "fp32": ("DCGM_FI_PROF_PIPE_FP32_ACTIVE", 0.01), "fp64": ("DCGM_FI_PROF_PIPE_FP64_ACTIVE", 0.01), "rx": ("DCGM_FI_PROF_PCIE_RX_BYTES", 1e9),
     "tx": ("DCGM_FI_PROF_PCIE_TX_BYTES", 1e9), "nvlink": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 1e9), "engine": ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.01),
-    "most": ("DCGM_FI_DEV_MAX_SM_CLOCK", 1.0), "heat": ("DCGM_FI_DEV_THERMAL_VIOLATION", 1.0), "reasons": ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 1.0),
+    "most": ("DCGM_FI_DEV_MAX_SM_CLOCK", 1.0), "warps": ("DCGM_FI_PROF_SM_OCCUPANCY", 0.01), "heat": ("DCGM_FI_DEV_THERMAL_VIOLATION", 1.0), "reasons": ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 1.0),
 }  # fmt: skip
 DMON = {"util": "GPUTL", "copies": "MCUTL", "power": "POWER", "sm": "SMACT", "tensor": "TENSO", "dram": "DRAMA", "fp32": "FP32A", "fp64": "FP64A",
-        "engine": "GRACT", "rx": "PCIRX", "tx": "PCITX", "nvlink": "NVLTX", "clock": "SMCLK", "held": "FBUSD"}  # fmt: skip
+        "engine": "GRACT", "warps": "SMOCC", "rx": "PCIRX", "tx": "PCITX", "nvlink": "NVLTX", "clock": "SMCLK", "held": "FBUSD"}  # fmt: skip
 
 
 def rows(figures: Figures) -> list[dict[str, float]]:
@@ -257,6 +257,10 @@ SICK: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("gpu-exchanges-over-pcie", scrape, H200, {"util": 98, "sm": 25, "tensor": 9, "dram": 11, "rx": 47, "tx": 46, "power": 251}),
     ("gpu-slowed-by-lowered-limit", scrape, A100, {"util": 100, "power": 249, "limit": 250, "sm": 93, "tensor": 41, "dram": 30, "clock": 930, "most": 1410}),
     ("gpu-slowed-by-lowered-limit", csv, H100, {"util": TEN, "copies": 40, "power": 398, "limit": 400}),
+    ("gpu-busy-doing-nothing", csv, H100, {"util": TEN, "copies": 1, "power": 214, "limit": 700}),
+    ("gpu-busy-doing-nothing", scrape, A100, {"util": 100, "copies": 0, "power": 129, "tensor": 0, "dram": 1.1}),
+    ("gpu-busy-doing-nothing", csv, T4, {"util": TEN, "copies": 0, "power": 29, "limit": 70}),
+    ("gpu-waits-within-kernels", dcgmi, "", {"util": TEN, "sm": 93, "warps": 20, "tensor": 7, "dram": 12}),
     ("gpu-bound-by-pcie", scrape, H100, {"util": 92, "sm": 22, "tensor": 6, "dram": 9, "rx": 49, "tx": 1, "power": 190}),
     ("gpu-bound-by-pcie", scrape, A100_PCIE, {"util": 96, "tensor": 4, "dram": 12, "tx": 23, "rx": 0.2, "power": 110}),
     ("gpu-bound-by-nvlink", scrape, H100, {"util": 99, "sm": 31, "tensor": 8, "dram": 24, "nvlink": 305, "power": 320}),
@@ -293,6 +297,10 @@ WELL: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("decoding of a small batch", scrape, L4, {"util": 97, "power": 61, "sm": 38, "tensor": 2, "dram": 71}),
     ("decoding, over a window", capture, H100, {"util": 98, "power": 48, "sm": 30, "tensor": 4, "dram": 58}),
     ("a full load without counters", csv, A100, {"util": 100, "copies": 44, "power": 396, "limit": 400}),
+    ("little power while memory is read", csv, H100, {"util": TEN, "copies": 9, "power": 230, "limit": 700}),
+    ("registers alone at half of the power", csv, H100, {"util": TEN, "copies": 0, "power": 372, "limit": 700}),
+    ("few warps of a simulation", dcgmi, "", {"util": TEN, "sm": 95, "warps": 19, "tensor": 0, "dram": 14}),
+    ("few warps with full tensor cores", dcgmi, "", {"util": TEN, "sm": 93, "warps": 14, "tensor": 52, "dram": 31}),
     ("a full load on AMD", amd, "", {"util": 100, "copies": 38, "power": 702, "limit": 750}),
     ("a small card at full load", csv, T4, {"util": 100, "copies": 52, "power": 68, "limit": 70}),
     ("an instance that works", mig, A100, {"engine": 99, "sm": 88, "tensor": 46, "dram": 30, "held": 29000}),
@@ -533,6 +541,36 @@ def test_what_several_gpus_lose_is_told_in_all() -> None:
     assert [b.impact for b in page.blocks] == [
         "explains up to 93.0 % of this GPU's time at most, 44.6 GPU-hours a day in all"
     ]
+
+
+def test_what_two_scrapes_tell_is_a_row_of_samples() -> None:
+    """A counter of time tells by two readings, in files of their own too: 390 of 600 s here, in ns."""
+    took = {"util": 100, "power": 229, "clock": 825, "most": 1410, "tensor": 30}
+    files = [
+        "".join(
+            f"{line} {1_790_000_000_000 + 600_000 * i}\n" for line in scrape(A100, {**took, "heat": heat}).splitlines()
+        )
+        for i, heat in enumerate((4e9, 394e9))
+    ]
+    d = diagnose([o for i, text in enumerate(files) for o in parse_text(f"{i}.prom", text)], load())
+    assert "throttled 65 % of the time, 41.5 % of the clock lost: heat holds its clocks down" in d.verdict.text.en
+
+
+def test_memory_controllers_of_amd_tell_the_bandwidth() -> None:
+    d = judged(rocm, "", {"util": 100, "copies": 83, "power": 412})
+    assert [f.rule.id for f in d.findings] == ["gpu-bound-by-memory-bandwidth"]
+
+
+def test_gpus_that_do_the_same_lie_on_one_side_of_a_bound() -> None:
+    """Traffic of 19 to 22 GB/s, around 65 % of a link of generation 4."""
+    figures = {"util": 100, "sm": 48, "tensor": 12, "dram": 21}
+    one, *others = (
+        dcgmi("", {**figures, "rx": rx, "tx": rx}).replace("GPU 0", f"GPU {i}")
+        for i, rx in enumerate((21.1, 20.2, 20.9, 20.8))
+    )
+    d = diagnose(parse_text("input", one + "".join(text.split("ID\n")[1] for text in others)), load())
+    assert "4 GPUs (0-3): busy 100 %" in d.verdict.text.en
+    assert {f.rule.id for f in d.leads[:1]} == {"gpu-exchanges-over-pcie"}
 
 
 def test_an_instance_of_a_pod_with_parts_of_several_gpus_has_an_owner() -> None:
