@@ -363,7 +363,7 @@ def verdict_of(
         if question is not None and _answered(question, facts) is None:
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _why_open(question, facts))
         if question is None and (unjudged := _unjudged(facts, seen)):
-            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, unjudged)
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _joined([unjudged, at_work(facts)]))
         if not settled:
             nothing = _one_reason(facts) or Text(
                 "Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。"
