@@ -309,13 +309,13 @@ class _Seen:
                 yield _Work(whole, static, given, users, programs, rank, divided)
 
 
-def in_waves(busy: Sequence[float]) -> bool:
+def in_waves(busy: Sequence[float], down: float = DOWN, full: float = FULL) -> bool:
     """Whether percentages over time go up and down: both sides for a good part of a window, and back and forth, not once as at a start."""
     if len(busy) < WINDOW:
         return False
-    sides = [v >= UP for v in busy if v >= UP or v <= DOWN]
+    sides = [v >= UP for v in busy if v >= UP or v <= down]
     up = [v for v in busy if v >= UP]
-    if not up or sum(up) / len(up) < FULL or len(busy) - len(sides) > BETWEEN * len(busy) / 100:
+    if not up or sum(up) / len(up) < full or len(busy) - len(sides) > BETWEEN * len(busy) / 100:
         return False
     least = PART * len(busy) / 100
     return sum(a != b for a, b in pairwise(sides)) >= WAVES and least <= sum(sides) <= len(sides) - least
@@ -714,7 +714,18 @@ class _Work:
     @property
     def waves(self) -> bool:
         """Whether it goes up and down, by its samples, or by those of a captured window."""
-        return in_waves(self.over) or (self.mean("waves") or 0.0) >= HELD_DOWN
+        return self.down_share is not None or (self.mean("waves") or 0.0) >= HELD_DOWN
+
+    @cached_property
+    def down_share(self) -> float | None:
+        """Percent of the samples in which it does nothing, where its work goes up and down: no kernel is there, or one that waits,
+        by SM active, or by power where nobody read that."""
+        limit, sm = self.limit, [_number(o) for o in self.samples.get("sm", ())]
+        power = [100 * _number(o) / limit for o in self.samples.get("power", ())] if limit and not sm else []
+        for found, down, full in ((self.over, DOWN, FULL), (sm, DOWN, FULL), (power, LITTLE_POWER, UP)):
+            if in_waves(found, down, full):
+                return 100 * sum(v <= down for v in found) / len(found)
+        return None
 
     @cached_property
     def kind(self) -> str:
@@ -889,6 +900,8 @@ class _Work:
     def cause(self) -> str:
         """What keeps a GPU busy that does next to nothing: whether its kernels read and write memory at all. Where the call
         is known in which its process waits, that says more."""
+        if self._spins_between:
+            return "spins_between"
         tensor = self.mean("tensor")
         dram, sm, power = self.mean("dram"), self.mean("sm"), self._power_of_all
         dram = self.mean("copies") if dram is None else dram
@@ -900,6 +913,11 @@ class _Work:
         if many and (power is None or power >= LITTLE_POWER) and self._pipes_unread:
             return "pipes_unread" if tensor is None else "unread"
         return "stands_still" if self.alone else "spins"
+
+    @property
+    def _spins_between(self) -> bool:
+        """Whether a kernel is there while its work is down."""
+        return self.kind == "in_waves" and self.down_share is not None and not in_waves(self.over)
 
     @property
     def _guessed(self) -> bool:
@@ -916,7 +934,7 @@ class _Work:
             case "held_idle" | "allocated_idle":
                 return 100.0
             case "in_waves":
-                return None if self.least else 100 - self.busy
+                return None if self.least else self.down_share if self._spins_between else 100 - self.busy
             case "throttled":
                 return self.clock_lost
             case "busy_idle" if sm is not None and sm >= FEW_SMS:  # a warp that waits counts as well
@@ -982,7 +1000,7 @@ class _Work:
         told |= {"gpu.work.seconds": self.seconds if window else None, "gpu.work.samples": len(self.over) if window else None, "gpu.work.cause": self.cause or None,
                  "gpu.work.pcie.share": self.pcie, "gpu.work.nvlink.share": self.nvlink,
                  "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
-                 "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if in_waves(self.over) else None,
+                 "gpu.work.idle.share": self.down_share,
                  "gpu.work.lost.share": self.lost, "gpu.work.at_stake": None if self.lost is None else round(24 * self.lost / 100, 1)}  # fmt: skip
         if self.pcie_known and self.kind == "pcie_bound":
             told["gpu.work.pcie.carries"] = self._lanes(self.pcie_known)
