@@ -107,7 +107,11 @@ def _list(makers: Counter[str], lang: str) -> str:
     words = []
     for name, count in sorted(makers.items()):
         label = labels[name].in_(lang) if name in labels else name
-        words.append(f"{count} GPU{'s' if count > 1 else ''} of {label}" if lang == "en" else f"{count} 个{label} GPU ")
+        words.append(
+            f"{count} GPU{'s' if count > 1 else ''} of {label}"
+            if lang == "en"
+            else f"{count} 个{' ' * label.isascii()}{label} GPU "
+        )
     return " and ".join(words) if lang == "en" else "、".join(words)
 
 
