@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # As in knowledge/derive/working.py: a kernel is there most of the time or hardly ever; percent of the power limit of waits, and of work.
 BUSY, QUIET, LITTLE_POWER, HALF_POWER, ROOF = 75.0, 10.0, 30.0, 60.0, 50.0
+LEAST_DESIGN = 250.0  # W of the smallest board of those whose power nobody takes for another figure
 WARM = 80.0  # °C from which on the scale of core temperatures (readings.yaml) calls none usual
 _WORST = ("bad", "poor", "fair", "open", "good")
 # Models that power is held against where nobody names one: from the smallest board to the largest.
@@ -184,7 +185,15 @@ def _judged(said: Sequence[Observation], kinds: Sequence[Workload]) -> list[Judg
     return list(out.values())
 
 
-_OF_WORK = ("gpu.activity.", "gpu.utilization.core", "gpu.nvlink.tx", "gpu.nvlink.rx", "gpu.pcie.tx", "gpu.pcie.rx")
+_OF_WORK = (
+    "gpu.activity.",
+    "gpu.utilization.core",
+    "gpu.power.share",
+    "gpu.nvlink.tx",
+    "gpu.nvlink.rx",
+    "gpu.pcie.tx",
+    "gpu.pcie.rx",
+)
 
 
 def _full(r: Judged) -> bool:
@@ -268,7 +277,9 @@ def _at_limit(told: Mapping[str, float], name: str, text: str) -> Text | None:
     power = limit if power is None and _AGAINST.search(text) else power
     if limit is None and design and power is not None and AT_LIMIT <= 100 * power / design <= 200 - AT_LIMIT:
         limit = design  # 690 W of an H100: all that it is built for
-    if power is None or (limit is None and not _HELD_AT.search(text) and power != design):
+    # "1200 MHz under load at 700 W": a round figure that models are built for, told beside the clock
+    loaded = "gpu.clock.sm" in told and _LOADED.search(text) is not None and (power or 0.0) >= LEAST_DESIGN
+    if power is None or (limit is None and not loaded and not _HELD_AT.search(text) and power != design):
         return None
     built = {s.family for s in all_specs() if s.tdp_w == (limit or power)}
     if limit is None and not (built and (not design or design == power)):

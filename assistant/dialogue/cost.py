@@ -75,7 +75,7 @@ _COUNT = {
 }
 # two days | 两天 | eight GPUs
 _SPELLED = lazy(
-    rf"(?<![a-z])(?:{'|'.join(w for w in _COUNT if w.isascii())})(?=\s+(?:days?|hours?|weeks?|months?|gpus?|cards?|minutes?|(?:out\s+)?of)(?![a-z]))|(?<=for )an?(?=\s+(?:day|hour|week|month|year)(?![a-z]))|[{''.join(w for w in _COUNT if not w.isascii())}](?=\s*(?:天|个?小时|周|个?月|年|分钟|块|张))",
+    rf"(?<![a-z])(?:{'|'.join(w for w in _COUNT if w.isascii())})(?=\s+(?:days?|hours?|weeks?|months?|gpus?|cards?|minutes?|(?:out\s+)?of)(?![a-z]))|(?<=for )an?(?=\s+(?:day|hour|week|month|year)(?![a-z]))|(?<![a-z])(?:this|last|past|a|per|each|every)(?=\s+(?:week|month|year)(?![a-z]))|[本这上每](?=个?(?:周|月|年))|[{''.join(w for w in _COUNT if not w.isascii())}](?=\s*(?:天|个?小时|周|个?月|年|分钟|块|张))",
     re.IGNORECASE,
 )
 

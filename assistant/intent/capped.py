@@ -8,7 +8,7 @@ from knowledge.gpus import candidates
 from knowledge.lazy import lazy
 
 _LIMIT = lazy(
-    r"(?<![a-z])(?:power[- ]?(?:cap|limit)\w*|cap(?:ped|ping)?|limit(?:ed|ing)?|-pl|undervolt\w*)(?![a-z])|功耗[^，。]{0,8}(?:限|墙|上限|调低|降)|(?:限|降|压|调低)[^，。]{0,4}功耗|限功率|限功耗"
+    r"(?<![a-z])(?:power[- ]?(?:cap|limit)\w*|cap(?:ped|ping)?|limit(?:ed|ing)?|-pl|undervolt\w*)(?![a-z])|功耗[^，。]{0,8}(?:限|墙|上限|调低|降)|(?:限|降|压|调低)[^，。]{0,4}功耗|限功率|限功耗|(?:限制|限|压|降|调)(?:到|在|为|至)\s*[0-9]{2,4}\s*(?:w|瓦)"
 )
 _LOSS = lazy(
     r"(?<![a-z])(?:lose|loss|losing|cost|costs|hurt\w*|slower|slow down|impact|affect\w*|drop|perf|performance|throughput)(?![a-z])|损失|慢多少|会慢|影响|掉多少|性能"

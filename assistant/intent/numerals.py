@@ -37,7 +37,7 @@ _WORDED = (
 )
 # three GPUs | two of the eight cards | both power supplies
 _COUNTED_EN = lazy(
-    rf"(?<![a-z-])(?:{'|'.join(_WORDED)}|both)(?=\s+(?:(?:out\s+)?of\s+(?:the\s+|our\s+|its\s+|my\s+)?|other\s+|more\s+|different\s+)?(?:{'|'.join(_WORDED)}|[0-9]+\s+)?\s*(?:gpus?|cards?|<model>|nvlinks?|links?|ports?|psus?|fans?|nodes?|power\s+supplies|(?:<?[a-z]+>?\s+)?(?:processes|servers|programs|containers|pods|notebooks|models|engines|instances|jobs)|retired|pages|rows|uncorrect\w+|correct\w+|double|single|ecc|dbes?|errors)(?![a-z]))",
+    rf"(?<![a-z-])(?:{'|'.join(_WORDED)}|both)(?=\s+(?:(?:out\s+)?of\s+(?:the\s+|our\s+|its\s+|my\s+)?|other\s+|more\s+|different\s+)?(?:{'|'.join(_WORDED)}|[0-9]+\s+)?\s*(?:gpus?|cards?|<model>|nvlinks?|links?|ports?|psus?|fans?|nodes?|power\s+supplies|(?:<?[a-z]+>?\s+)?(?:processes|servers|programs|containers|pods|notebooks|models|engines|instances|jobs|users|people|colleagues|students|teams|tenants)|retired|pages|rows|uncorrect\w+|correct\w+|double|single|ecc|dbes?|errors)(?![a-z]))",
     _I,
 )
 _GREAT = lazy(r"([0-9]+(?:\.[0-9]+)?)\s*(million|mio|thousand|k|m)(?![a-z0-9/])", _I)

@@ -354,7 +354,8 @@ def _wish(r: Reading, said: str) -> _Wish:
         intent, task = Intent.EXPLAIN, ""
     else:
         intent = Intent.COST if _priced(r.said) else decided or decide(r)
-        task = howto if intent not in _NO_TASK and howto else _task(r, intent)
+        # a page that its words name is no wish for help with this program ("how do I know ...")
+        task = howto if howto and (intent not in _NO_TASK or intent is Intent.HELP) else _task(r, intent)
         if (
             task
             and near.outright

@@ -656,6 +656,7 @@ def _of_setting(words: Sequence[str], at: int) -> bool:
     return ahead[-1:] in (["batch"], ["microbatch"], ["workers"]) or tuple(words[at + 1 : at + 3]) in _PER_GPU
 
 
+_IN_USE = 2.0  # percent of its memory, which a program takes with its context alone
 _PER_GPU = tuple((per, of) for per in ("per", "each") for of in ("gpu", "card", "rank", "<gpu>"))
 
 
@@ -681,6 +682,14 @@ def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
         and _NOT_IN_USE & {*words[max(0, number.at - 4) : number.at + 4]}
     ):
         return None
+    near = {*words[max(0, number.at - 3) : number.at]}
+    if (
+        name == "gpu.memory.used"
+        and number.units == _PERCENT
+        and "utilization" in near
+        and float(number.said.split(" ")[0]) < _IN_USE
+    ):
+        return "gpu.utilization.memory"  # of nvidia-smi's pair: time with any read or write
     if name == "gpu.ecc.mode":
         return None if number.units else "gpu.ecc.volatile.uncorrected.total"
     if name == "gpu.utilization.core" and not number.units and float(number.said) > 100:

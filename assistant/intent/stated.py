@@ -791,7 +791,7 @@ def _written(said: str, about: About) -> Read:
 
 def _told(clause: str, about: About, before: str) -> Read:
     out: list[Observation] = []
-    rest = [w for w in words_of(_MODELS.sub(" ", numerals(clause))) if w != "<model>"]
+    rest = _without_names(words_of(_MODELS.sub(" ", numerals(clause))))
     whole = [(a, b) for a, b, _ in named_in(rest) if b - a > _LONG]
     for start, end, tells in _statements(rest):
         if any(a < end and start < b and (a < start or end < b) for a, b in whole):
@@ -816,6 +816,18 @@ def _told(clause: str, about: About, before: str) -> Read:
             out += about.tell(vocabulary()[grows], (True,))
     used = frozenset[int]().union(*(t.places for t in read.taken))
     return Read(out, " ".join(w for n, w in enumerate(plain) if n not in used and w != "|"), bool(read.open))
+
+
+def _without_names(words: Sequence[str]) -> list[str]:
+    """The words without names of products; "one A100", 一张 A100 are one GPU."""
+    return [
+        "gpu" if w == "<model>" else w
+        for w, ahead in zip(words, ["", *words], strict=False)
+        if w != "<model>" or ahead in _ONE_OF
+    ]
+
+
+_ONE_OF = frozenset({"one", "same", "single", "张", "块"})
 
 
 def _growing(counter: str) -> str:

@@ -390,6 +390,19 @@ MEANT = {
     "one process holds 60 GB and does nothing, is that waste?": "idle although given to a workload",
     "GPU util fluctuates 0-100-0-100 during training, what's causing it": "It works in waves",
     "DRAM active is 0.85 and SM active 0.4 in vLLM decode, anything to gain?": "bound by memory bandwidth",
+    "clocks fall to 1200 MHz under load at 700 W, is that throttling?": "Usual at full load",
+    "满载时频率只有 1200 MHz，功耗 700 W，是故障吗": "满载时属常见",
+    "gpu util 100% memory util 0% power 85W on A100, hung?": "memory stands still",
+    "nvidia-smi dmon shows sm 100 mem 0, what does it mean": "next to no work",
+    "nvidia-smi dmon 里 sm 100 mem 0 是什么意思": "几乎没有有效计算",
+    "three people use the same H100 and each is slow": "3 programs share the GPU",
+    "3个用户共用一张A100，都很慢": "3 个程序共用该 GPU",
+    "our gpus read 100% in grafana all day but the loss barely moves, why?": "Busy 100 % is not working yet",
+    "功耗曲线像心电图，是不是有问题": "时忙时闲",
+    "MI300X GFX 活动 100% 但功耗 180W，是不是卡住了": "几乎没有有效计算",
+    "推理时功耗只有 20%，正常吗": "对解码也偏低",
+    "how many gpu hours did we waste this week at 30% utilization on 128 gpus": "15,052.8 GPU-hours in 168 h",
+    "限制到 400W 的 H100 会慢多少": "约损失",
 }
 
 
@@ -419,6 +432,15 @@ TOLD_BY = {
     "we sit at 35% MFU on 64 H100s, where does the rest go?": "Where the rest of the MFU goes",
     "MFU 只有 20%，问题出在哪": "MFU 损失在哪里",
     "how can I tell whether a card is really computing": "Read power, SM active",
+    "how do I know if my GPUs are actually computing or just waiting on nccl": "Read power, SM active",
+    "怎么看 GPU 是不是在空转": "用 dcgmi dmon",
+    "could my dataloader be the reason for 55% utilization": "Run the loop on one batch",
+    "why does my GPU util look like a square wave?": "Power or utilization that drops at equal distances",
+    "60% of gpu memory is used, does that mean the gpu is doing work?": "No: memory in use says only",
+    "显存占了 60%，说明 GPU 在干活吗": "显存占用与是否在干活",
+    "does low GPU power mean the job is bottlenecked by CPU?": "Power as a sign of work",
+    "how long should gpu be idle before I kill the job": "Not blindly",
+    "does MIG hide how busy the gpu is": "Utilization of a MIG instance",
 }
 
 
