@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from math import isfinite
@@ -635,10 +635,8 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             continue
         times = moments(cause)
         for effect in reachable.by(cause):
-            if effect.id == cause.id or _reaches(edges, effect.id, cause.id):
-                continue
-            link = _link(cause, effect, facts)
-            if link is None:
+            link = _link(cause, effect, facts) if effect.id != cause.id else None
+            if link is None or _reaches(edges, effect.id, cause.id):
                 continue
             hit = _lasting(cause, effect, covers(times, effect, link.within, link.late))
             if hit is None:
@@ -694,41 +692,53 @@ def accounts_for(cause: Finding, effect: Finding) -> bool:
 
 
 class _Reachable:
-    """Findings by rule and node, so that a cause is held against those it can name and not against all."""
+    """Findings by rule and place, so that a cause is held against those it can reach and not against all.
+
+    Of a hundred GPUs with seventeen codes each there are millions of pairs on one node.
+    """
 
     def __init__(self, ordered: Sequence[Finding]) -> None:
         self._place = {f.id: i for i, f in enumerate(ordered)}
-        self._by_rule: dict[str, list[Finding]] = defaultdict(list)
-        self._by_rule_node: dict[tuple[str, Subject | None], list[Finding]] = defaultdict(list)
-        self._with_xid: dict[Subject | None, list[Finding]] = defaultdict(list)
+        self._at: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)  # of a rule, or with an XID: of a subject
+        self._within: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)  # ... and of what is part of it
+        self._every: dict[str, list[Finding]] = defaultdict(list)
         self._failed: dict[int, list[Finding]] = defaultdict(list)
         for f in ordered:
-            here = f.subject.up(Scope.NODE)
-            self._by_rule[f.rule.id].append(f)
-            self._by_rule_node[f.rule.id, here].append(f)
-            if f.xid is not None:
-                self._with_xid[here].append(f)
+            for sort in (f.rule.id, _WITH_XID) if f.xid is not None else (f.rule.id,):
+                self._every[sort].append(f)
+                self._at[sort, f.subject].append(f)
+                for above in f.subject.ancestors():
+                    self._within[sort, above].append(f)
             for o in f.events:
                 if o.fact == FAILED:
                     self._failed[id(o)].append(f)
 
     def by(self, cause: Finding) -> list[Finding]:
         """Every finding that an entry of the cause's `explains` may mean, in causal order."""
-        here = cause.subject.up(Scope.NODE)
         found: dict[str, Finding] = {}
         if cause.life is not None and cause.life.failed:
             found.update({f.id: f for f in self._failed[id(cause.life.cure)]})
         if cause.xid is not None:  # it may be graver than what led to it
-            found.update({f.id: f for f in self._with_xid[here]})
+            found.update({f.id: f for f in self._at.get((_WITH_XID, cause.subject), ())})
         for e in cause.rule.explains:
-            if e.by:
-                group: Sequence[Finding] = self._with_xid[here]
-            elif e.via or here is None:
-                group = self._by_rule[e.rule]
-            else:
-                group = self._by_rule_node[e.rule, here]
-            found.update({f.id: f for f in group})
+            found.update({f.id: f for f in self._meant(e, cause.subject)})
         return sorted(found.values(), key=lambda f: self._place[f.id])
+
+    def _meant(self, e: Explains, subject: Subject) -> Iterator[Finding]:
+        """Those that lie where the entry reaches: along relations, on the same node, or above and below."""
+        sort = _WITH_XID if e.by else e.rule
+        if e.via:
+            yield from self._every.get(sort, ())
+        elif e.on == "node":
+            here = subject.up(Scope.NODE)
+            yield from self._within.get((sort, here), ()) if here is not None else ()
+        else:
+            yield from self._within.get((sort, subject), ())
+            for above in subject.ancestors():
+                yield from self._at.get((sort, above), ())
+
+
+_WITH_XID = ""  # in place of the id of a rule
 
 
 def _causal_order(f: Finding) -> tuple[int, int, float, bool, bool, int, bool, str]:
