@@ -75,6 +75,7 @@ class Limits:
         64  # different lines of a kind, behind which of equal ones fewer are kept: of a hundred GPUs few lines each
     )
     each: int = 4  # of these, and as many runs
+    shared: int = 3072  # of equal telling ones, over all of them: of a hundred GPUs with a dozen codes each a few lines tell as much
     late: int = 64  # of equal telling ones, of another program than one just before, or behind a silence: each is something anew
     later: int = 2048  # of them, as long as of the whole log
     anew: int = 4096  # such ones were kept
@@ -422,6 +423,7 @@ class PlainFold:
         self.lost = 0
         self.stored = 0
         self.kept = [0, 0]  # routine lines, telling ones
+        self.many = 0  # entries of telling lines
         self.ahead = [0, 0, 0]  # of each limit in `_room`: entry of the line before
         self.beyond = [0, 0, 0]  # ... and how many were kept behind it
         self.late = 0
@@ -449,14 +451,14 @@ class PlainFold:
             fits = seen.far in self.kinds or len(self.kinds) < most.kinds
             kind = self.kinds.setdefault(seen.far if fits else None, _Kind())  # None: all that are too many
             if kind.distinct < (most.telling if telling else most.routine) and len(self.entries) < most.entries:
-                found = self.own[seen.near] = self._new(sign, grave, kind.distinct >= most.crowd)
+                found = self.own[seen.near] = self._new(telling, sign, grave, kind.distinct >= most.crowd)
                 kind.distinct += 1
                 first = kind.distinct <= most.first
             else:
-                found = self._about(seen, sign, grave)
+                found = self._about(seen, telling, sign, grave)
                 alone = found is None
                 if found is None:
-                    found = kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
+                    found = kind.entry = self._new(telling) if kind.entry < 0 else kind.entry
         entry = self.entries[found]
         anew, paused = telling and _anew(entry, seen, number), _paused(entry, seen)
         early = self._room(telling, self.kept[telling], most.whole if telling else most.calm_whole, found)
@@ -467,8 +469,10 @@ class PlainFold:
             entry.texts.add(seen.text)
             self.kept[telling] += 1
             return FIRST if first else KEPT
+        share = self._share() // 2
         if (anew and not entry.over) and (
-            entry.late < most.late or (entry.late < most.later and self._room(2, self.late, most.anew, found))
+            entry.late < min(share, most.late)
+            or (share >= most.late <= entry.late < most.later and self._room(2, self.late, most.anew, found))
         ):
             entry.late += 1
             self.late += 1
@@ -480,14 +484,14 @@ class PlainFold:
         self._fold(entry, seen, telling, paused, (number, line))
         return found
 
-    def _about(self, seen: Look, sign: tuple[bytes, ...], grave: bool) -> int | None:
+    def _about(self, seen: Look, telling: bool, sign: tuple[bytes, ...], grave: bool) -> int | None:
         """The entry of lines of a kind that name the same things; None where a line names too many, or there are too many entries."""
         names = _about(seen.near)
         if names is None:
             return None
         found = self.about.get((seen.far, names))
         if found is None and len(self.about) < self.most.telling:
-            found = self.about[seen.far, names] = self._new(sign, grave, True)
+            found = self.about[seen.far, names] = self._new(telling, sign, grave, crowded=True)
             self.entries[found].over = True
         return found
 
@@ -502,12 +506,18 @@ class PlainFold:
         self.ahead[limit] = entry
         return used < most or self.beyond[limit] < _RECORD
 
-    def _new(self, sign: tuple[bytes, ...], grave: bool, crowded: bool) -> int:
+    def _new(self, telling: bool, sign: tuple[bytes, ...] = (), grave: bool = False, crowded: bool = False) -> int:
+        self.many += telling
         self.entries.append(_Entry(sign=sign, grave=grave, crowded=crowded))
         return len(self.entries) - 1
 
     def _of(self, entry: _Entry, most: int) -> int:
-        return min(most, 1 if entry.over else self.most.each) if entry.crowded else most
+        few = most if not entry.crowded else 1 if entry.over else self.most.each
+        return min(most, few, self._share())
+
+    def _share(self) -> int:
+        """Of `shared` what falls to one entry of telling lines."""
+        return max(1, self.most.shared // max(1, self.many))
 
     def _fold(
         self, entry: _Entry, seen: Look, telling: bool, paused: tuple[bool, ...], line: tuple[int, bytes]

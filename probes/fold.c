@@ -19,7 +19,7 @@ enum { MEMBERS = 64, PLACE = 40 }; /* of a JSON object; bytes of what an XID's l
 enum { ABOUT = 12 }; /* names with a digit in a line that names all it is about */
 enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
-typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late, later, anew, early, whole, calm_whole; } Limits;
+typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, shared, late, later, anew, early, whole, calm_whole; } Limits;
 
 typedef struct { i64 number; i64 size, room; u8 *text; } Kept;
 /* apart: begins behind a silence, or with another program; began: with a pause, which `pauses` has counted as well */
@@ -54,6 +54,7 @@ typedef struct {
   Entry *entry;
   i64 kind_count, entry_count, stored, lost, late;
   i64 kept[2]; /* routine lines, telling ones */
+  i64 many; /* entries of telling lines */
   i64 ahead[3], beyond[3]; /* of each limit in `room`: entry of the line before; how many were kept behind it */
   i64 *order; /* (entry, run) of each run, once they are asked for */
   i64 ordered;
@@ -454,9 +455,15 @@ static void coarsen(Fold *f, Entry *e, int all) { /* runs that lie in one longer
   e->runs = to + 1;
 }
 
+static i64 share_of(const Fold *f) { /* of `shared` what falls to one entry of telling lines */
+  i64 share = f->most.shared / (f->many ? f->many : 1);
+  return share > 1 ? share : 1;
+}
+
 static i64 of(const Fold *f, const Entry *e, i64 most) {
-  i64 few = e->over ? 1 : f->most.each;
-  return e->crowded && most > few ? few : most;
+  i64 few = e->over ? 1 : f->most.each, share = share_of(f);
+  if (e->crowded && most > few) most = few;
+  return most < share ? most : share;
 }
 
 /* `p` is what `l` looked at, `line` what is kept */
@@ -538,7 +545,7 @@ static int room(Fold *f, int limit, i64 used, i64 most, i64 entry) {
   return used < most || f->beyond[limit] < RECORD;
 }
 
-static Entry *new_entry(Fold *f) {
+static Entry *new_entry(Fold *f, int telling) {
   if ((f->entry_count & (f->entry_count - 1)) == 0) {
     i64 room = f->entry_count ? 2 * f->entry_count : 1;
     Entry *grown = realloc(f->entry, (size_t)room * sizeof *grown);
@@ -547,17 +554,18 @@ static Entry *new_entry(Fold *f) {
   }
   Entry *e = &f->entry[f->entry_count++];
   memset(e, 0, sizeof *e);
+  f->many += telling;
   return e;
 }
 
 /* The entry of lines of a kind that name the same things; -1 where a line names too many, or there are too many entries; -3: no memory */
-static i64 of_these(Fold *f, const Look *l, u64 far, const Entry *like) {
+static i64 of_these(Fold *f, const Look *l, u64 far, int telling, const Entry *like) {
   u64 about = about_of(f, l, far);
   i64 found = about ? find(&f->about, about) : -1;
   int fresh;
   if (!about || found >= 0 || f->about.used >= f->most.telling) return found;
   i64 *place = slot(&f->about, about, &fresh);
-  Entry *e = place ? new_entry(f) : NULL;
+  Entry *e = place ? new_entry(f, telling) : NULL;
   if (!e) return -3;
   e->sign = like->sign;
   e->named = like->named;
@@ -606,19 +614,19 @@ static i64 take(Fold *f, const u8 *line, i64 length, i64 number) {
       i64 *e = slot(&f->entries, near, &fresh);
       if (!e) return -3;
       *e = found = f->entry_count;
-      if (!new_entry(f)) return -3;
+      if (!new_entry(f, telling)) return -3;
       f->entry[found].sign = sign;
       f->entry[found].named = named;
       f->entry[found].grave = is_grave;
       f->entry[found].crowded = k->distinct >= f->most.crowd;
       first = k->distinct++ < f->most.first;
     } else {
-      found = of_these(f, &l, own, &(Entry){.sign = sign, .named = named, .grave = is_grave});
+      found = of_these(f, &l, own, telling, &(Entry){.sign = sign, .named = named, .grave = is_grave});
       if (found == -3) return -3;
       alone = found < 0;
       if (alone && k->entry < 0) {
         k->entry = f->entry_count;
-        if (!new_entry(f)) return -3;
+        if (!new_entry(f, telling)) return -3;
       }
       if (alone) found = k->entry;
     }
@@ -647,7 +655,9 @@ static i64 take(Fold *f, const u8 *line, i64 length, i64 number) {
       return first ? -2 : -1;
     }
   }
-  if (begins && !e->over && (e->late < f->most.late || (e->late < f->most.later && room(f, 2, f->late, f->most.anew, found)))) {
+  i64 share = share_of(f) / 2, late = f->most.late;
+  if (begins && !e->over && (e->late < (share < late ? share : late) ||
+                             (share >= late && e->late >= late && e->late < f->most.later && room(f, 2, f->late, f->most.anew, found)))) {
     e->late++;
     f->late++;
     e->apart = 1; /* the line ahead of it stays the last of its run */

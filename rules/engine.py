@@ -699,8 +699,9 @@ class _Reachable:
 
     def __init__(self, ordered: Sequence[Finding]) -> None:
         self._place = {f.id: i for i, f in enumerate(ordered)}
-        self._at: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)  # of a rule, or with an XID: of a subject
-        self._within: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)  # ... and of what is part of it
+        # Of a rule, or of all with an XID: those of a subject, and those of what is part of it as well
+        self._at: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)
+        self._within: dict[tuple[str, Subject], list[Finding]] = defaultdict(list)
         self._every: dict[str, list[Finding]] = defaultdict(list)
         self._failed: dict[int, list[Finding]] = defaultdict(list)
         for f in ordered:

@@ -53,7 +53,7 @@ from tests.conftest import ROOT
 
 OTHER = "GPUDIAG_TEST_FOLD"  # a library that is built in another way
 HALF = settings(max_examples=settings().max_examples // 2)  # each example is two diagnoses
-EVERY = Limits(any=1 << 40, calm=1 << 40, crowd=1 << 40)  # folds nothing
+EVERY = Limits(any=1 << 40, calm=1 << 40, crowd=1 << 40, shared=1 << 60)  # folds nothing
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ TIMES = st.builds(lambda d, h, m, s: b"Nov %d %02d:%02d:%02d h%d " % (d, h, m, s
 SMALL = st.integers(1, 3)
 LIMITS = st.builds(
     Limits, SMALL, st.integers(0, 2), SMALL, st.integers(1, 2), st.integers(1, 2), st.integers(1, 5), st.integers(1, 8), SMALL, SMALL,
-    st.integers(0, 3), st.sampled_from([100, 300, 1 << 20]), st.integers(0, 2), st.integers(0, 3), st.integers(1, 2), st.integers(0, 3),
+    st.integers(0, 3), st.sampled_from([100, 300, 1 << 20]), st.integers(0, 2), st.integers(0, 3), st.integers(1, 2), st.integers(0, 20), st.integers(0, 3),
     st.integers(0, 3), st.integers(0, 5), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4),
 )  # fmt: skip
 
