@@ -16,7 +16,7 @@ from assistant import traced, undated, vendors
 from assistant.exits import Exit
 from assistant.intent.query import PASTED
 from assistant.render import runs
-from assistant.render.labels import headline, known_as, titled
+from assistant.render.labels import at_least, headline, known_as, titled
 from assistant.render.meanings import called
 from assistant.render.words import our_words
 from assistant.render.working import at_work
@@ -430,7 +430,7 @@ def sentence_of(findings: Sequence[Finding], facts: FactBase) -> Text:
     same = _alike(findings)
     about, others = [f.subject for f in same], len({f.rule.id for f in findings}) - 1
     said = [
-        headline(titled(same), about, lang, named=len(_hosts(facts)) > 1, called=known_as(facts))
+        headline(titled(same), about, lang, named=len(_hosts(facts)) > 1, called=known_as(facts), least=at_least(same))
         for lang in ("en", "zh")
     ]
     more = (f" (+{others} more)", f"（另有 {others} 项）") if others else ("", "")
@@ -669,13 +669,18 @@ def _headline(
     if traced.only(bad):
         tail_en, tail_zh = traced.tail(same).en, traced.tail(same).zh
     more = _more(bad, same, facts)
-    several, called = len(_hosts(facts)) > 1, known_as(facts)
+    several, called, least = len(_hosts(facts)) > 1, known_as(facts), at_least(same)
     title = titled(same, program=True)
-    said_en, said_zh = (headline(title, where, lang, named=several, called=called) for lang in ("en", "zh"))
+    said_en, said_zh = (
+        headline(title, where, lang, named=several, called=called, least=least) for lang in ("en", "zh")
+    )
     if graver:
         worst = _alike(graver)
         about = [f.subject for f in worst]
-        effect = [headline(titled(worst), about, lang, named=several, called=called) for lang in ("en", "zh")]
+        least = at_least(worst)
+        effect = [
+            headline(titled(worst), about, lang, named=several, called=called, least=least) for lang in ("en", "zh")
+        ]
         if set(about) == set(where):  # whose cause it is goes without saying
             here, there = same[0].ending, worst[0].ending
             said_en, said_zh = title.en, title.in_("zh")
@@ -711,12 +716,12 @@ def _more(bad: Sequence[Finding], same: Sequence[Finding], facts: FactBase) -> T
 def _also(second: Sequence[Finding], same: Sequence[Finding], facts: FactBase) -> Text:
     """Findings that stand behind the first ones of a head, in one clause; empty where there is no room."""
     where, title = [f.subject for f in second], titled(second)
-    several, names = len(_hosts(facts)) > 1, known_as(facts)
+    several, names, least = len(_hosts(facts)) > 1, known_as(facts), at_least(second)
 
     def say(title: Text) -> Text:
         if {f.subject for f in second} == {f.subject for f in same}:
             return title
-        return Text(*(headline(title, where, lang, named=several, called=names) for lang in ("en", "zh")))
+        return Text(*(headline(title, where, lang, named=several, called=names, least=least) for lang in ("en", "zh")))
 
     said = say(title)
     if len(said.en) > _ROOM:  # without its figures

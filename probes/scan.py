@@ -23,7 +23,7 @@ from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
 from probes._scan_match import Matched, Matcher
 from probes._scan_open import Plain, foreign, opened, unpacked
-from probes._scan_subjects import Subjects
+from probes._scan_subjects import LEAST, Subjects
 from probes._scan_windows import KEEP, SNIFF, Stretch, Windows
 from probes.base import Context, LogFormat
 
@@ -242,7 +242,7 @@ class _Job:
             elif o.fact in of.counts and isinstance(o.value, int) and lost:
                 out.append(replace(o, detail=f"{AT_LEAST}: more different lines match than can be told apart"))
             else:
-                out.append(o)
+                out.append(replace(o, detail=LEAST) if self.subjects.least(o) else o)
         return out
 
     def _remarks(self) -> Iterator[tuple[Text, bool]]:

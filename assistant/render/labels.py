@@ -12,7 +12,7 @@ from assistant.render.words import our_words
 from knowledge.identity import UNKNOWN_PCI
 from knowledge.language import Text
 from knowledge.lazy import lazy
-from knowledge.observation import Observation, Origin, Scope, Status, Subject
+from knowledge.observation import AT_LEAST, Observation, Origin, Scope, Status, Subject
 from knowledge.text import clean
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ _LABELS: dict[str, Text] = {
     "more_undecided": Text("{n} more with --verbose", "另有 {n} 项，使用 --verbose 查看"),
     "more_steps": Text("{n} more: {names} (--verbose)", "另有 {n} 项：{names}（--verbose）"),
     "on_gpus": Text("{n} GPUs", "{n} 个 GPU"),
+    "at_least": Text("at least ", "至少 "),
     "on_places": Text("{n} places", "{n} 处"),
     "from": Text("from", "来源"),
     "against": Text("but here: {text}", "但此处：{text}"),
@@ -303,18 +304,20 @@ def _of_files(facts: FactBase) -> dict[Subject, int | str]:
 
 def headline(
     title: Text, subjects: Sequence[Subject], lang: str, *, named: bool = False,
-    called: Called | None = None,
+    called: Called | None = None, least: bool = False,
 ) -> str:  # fmt: skip
     """A finding in one clause: ``GPU 5 (0000:3b:00.0) has fallen off the bus``, ``Node n1: Compute rails are down``.
 
-    `named` puts the node's name ahead: where there are several. `called`: see `known_as`.
+    `named` puts the node's name ahead: where there are several. `called`: see `known_as`; `least`: see `at_least`.
     """
     about = list(dict.fromkeys(subjects))
     where = clean(subject_name(about[0], lang, called) if len(about) == 1 else _those(about, lang, called))
+    least = least and len(about) > 1
+    where = f"{label('at_least', lang)}{where}" if least else where
     hosts = {s.host for s in about}
     if named and len(hosts) == 1 and about[0].scope is not Scope.NODE and (host := clean(min(hosts))):
         where = f"{host} {where}"
-    elif lang != "zh" and (about[0].scope in _SAID or about[0].id == UNSAID):
+    elif lang != "zh" and (least or about[0].scope in _SAID or about[0].id == UNSAID):
         where = where[:1].upper() + where[1:]
     if lang != "zh":
         opening = _OPENINGS.get(about[0].scope, "") if len(about) == 1 else ""
@@ -327,6 +330,11 @@ def headline(
         rest = said.removeprefix("GPU ")
         said = rest if "\u4e00" <= rest[:1] <= "\u9fff" and rest[0] not in "的或与到中" else said
     return f"{where}：{said}"
+
+
+def at_least(findings: Iterable[Finding]) -> bool:
+    """Whether more things than these have it: a log was about more of them than one answer tells apart."""
+    return any(o.detail.startswith(AT_LEAST) for f in findings for o in f.events)
 
 
 def titled(findings: Sequence[Finding], program: bool = False) -> Text:

@@ -19,6 +19,7 @@ from assistant.render.gaps import Gaps
 from assistant.render.header import header
 from assistant.render.labels import (
     aside,
+    at_least,
     colon,
     grade_word,
     impact_words,
@@ -205,6 +206,12 @@ class Builder:
             groups.setdefault(key, []).append(f)
         return list(groups.values())
 
+    def place(self, group: Sequence[Finding]) -> str:
+        """Where the findings of a group are; of a log that is about more things than are told apart, at least there."""
+        subjects = [f.subject for f in group]
+        where = self.where(subjects)
+        return label("at_least", self.lang) + where if at_least(group) and len(set(subjects)) > 1 else where
+
     def where(self, subjects: Sequence[Subject]) -> str:
         """One subject by name; several by their number and some names."""
         names = [self.name(s) for s in dict.fromkeys(subjects)]
@@ -246,7 +253,7 @@ class Builder:
             severity_label=label(str(f.severity), lang),
             grade=grade_word(f, lang),
             title=clean(titled(group).in_(lang)),
-            where=self.where([g.subject for g in group]) + self._program(group, ", "),
+            where=self.place(group) + self._program(group, ", "),
             bucket=str(f.advice.bucket),
             action=f.advice.text.in_(lang),
             said_by=label(spoke, lang),
@@ -444,7 +451,7 @@ class Builder:
             risk_label=self._risk(str(a.risk), commands),
             then=tuple(then),
             runbooks=tuple(dict.fromkeys(f.advice.runbook for f in group if f.advice.runbook)),
-            where=self.where([f.subject for f in group]),
+            where=self.place(group),
             reasons=tuple(dict.fromkeys(clean(f.title.in_(self.lang)) for f in group)),
         )
 
@@ -460,7 +467,7 @@ class Builder:
     def ruled_out(self, group: Sequence[Finding]) -> str:
         """The problem, where, and the one fact that speaks against it; a log line by its code alone."""
         f = group[0]
-        said = f"{clean(f.title.in_(self.lang))}{colon(self.lang)}{self.where([g.subject for g in group])}"
+        said = f"{clean(f.title.in_(self.lang))}{colon(self.lang)}{self.place(group)}"
         if not f.because:
             return said
         o = f.because[-1]
