@@ -30,9 +30,11 @@ def test_the_order() -> None:
         assert found == sorted(found)
 
 
-def test_what_is_found_beside_it() -> None:
+def test_what_is_found_beside_it_is_counted_in_the_first_line() -> None:
     reply = ask(incident("left-behind"), query(Intent.ALTERNATIVES, slots=Slots(job=("127.0.0.1:29500",))))
     assert "found beside it" in said(reply)
+    still = [o for o in reply.data["others"] if o["state"] != "ruled_out"]
+    assert reply.headline.startswith(f"{len(still)} other explanation")
 
 
 def test_nothing_else() -> None:
