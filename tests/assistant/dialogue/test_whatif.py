@@ -12,7 +12,7 @@ from assistant.intent.query import Assumed, Intent, Slots
 from assistant.reply import Reply
 from assistant.values import Problem, parse
 from knowledge.facts import vocabulary
-from knowledge.observation import Observation, Origin, Scope, Value
+from knowledge.observation import Clock, Observation, Origin, Scope, Value, gpu
 from rules.condition import FactLeaf, leaves
 from rules.engine import run
 from rules.factbase import FactBase
@@ -264,6 +264,13 @@ def test_it_is_what_the_engine_says_of_such_facts() -> None:
 
     expected = run(rules().rules, FactBase(derive([*fresh, one]), vocabulary(), d.as_of))
     assert [f.id for f in then.findings] == [f.id for f in expected.findings]
+
+
+def test_a_value_is_supposed_for_when_it_was_read_last_and_is_as_old() -> None:
+    spec, subject = vocabulary()["gpu.ecc.mode"], gpu("0000:3b:00.0")
+    read = Observation(spec.name, subject, True, at=5, clock=Clock.REALTIME)
+    for seen, at in (((read,), 5), ((), 60)):
+        assert [o.at for o in value_of(spec, subject, False, FactBase(seen, vocabulary(), 60)).instead] == [at]
 
 
 def test_said_twice_is_said_once() -> None:
