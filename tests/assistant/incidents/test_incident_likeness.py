@@ -24,6 +24,7 @@ from knowledge.errors import UnknownNameError, UsageError
 from knowledge.observation import Status
 from tests.assistant.store.history_lab import HOST, Machine, plain, seen, xid
 from tests.assistant.store.history_lab import T0 as LAB_T0
+from tests.diagnoses import of_log
 
 T0 = 1_790_000_000 * 10**9
 DAY = 86_400 * 10**9
@@ -170,6 +171,15 @@ def test_what_nodes_share_is_read_from_the_subject_too() -> None:
     one = case(1, found("a", "n1", subject="rack:r4/node:n1"))
     two = case(2, found("b", "n2", subject="rack:r4/node:n2", first=10**5))
     assert [w.en for o in offers(one, [two]) for w in o.why] == ["same rack r4"]
+
+
+def test_the_title_of_an_incident_names_what_its_first_finding_is_about_and_no_more() -> None:
+    lost, torn = "79, pid=1, name=x, GPU has fallen off the bus.", "48, pid=1, name=x, DBE (double bit error) ECC error"
+    said = ((100, "3b", lost), (101, "86", lost), (105, "5e", torn))
+    d = of_log("".join(f"[{at}.0] NVRM: Xid (PCI:0000:{bus}:00): {words}\n" for at, bus, words in said))
+    assert {f.subject.id for f in d.roots} == {"0000:3b:00.0", "0000:86:00.0", "0000:5e:00.0"}
+    opened, *_ = from_diagnosis(d)
+    assert opened.data["title"]["en"].startswith("2 GPUs (0000:3b:00.0, 0000:86:00.0): GPU has fallen off the bus")
 
 
 def test_a_diagnosis_keeps_what_a_report_asks_for() -> None:
