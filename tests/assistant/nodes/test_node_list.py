@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.nodes import GROUPS, OLD, ORDER, Look, Node, by_state, folded, listed, natural
+from assistant.nodes import GROUPS, OLD, ORDER, SEVERITIES, Found, Look, Node, by_state, folded, listed, natural, worst
 from assistant.nodes.page import ago, course, sheet, stretches
 from assistant.session.nodeset import expand
 from assistant.store.read import Run
@@ -78,6 +78,14 @@ def test_the_worst_stand_first_and_every_node_is_counted_once(states: list[str])
     later = by_state(nodes, OLD + 100)
     assert "ok" not in later, "what was fine long ago is not counted as fine"
     assert later.get("unhealthy", []) == counted.get("unhealthy", [])
+
+
+@given(st.lists(st.sampled_from((*SEVERITIES, "of a newer version")), max_size=8))
+def test_of_the_findings_of_a_check_those_that_ask_for_something_are_told_the_worst_first(
+    severities: list[str],
+) -> None:
+    told = [f.severity for f in worst(Found(f"f{n}", Text("x"), s, "", None) for n, s in enumerate(severities))]
+    assert told == [s for s in ("critical", "error", "warning") for _ in range(severities.count(s))]
 
 
 def test_what_nobody_could_read_is_not_fine() -> None:
