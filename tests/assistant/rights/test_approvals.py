@@ -126,6 +126,17 @@ def test_roles_are_asked_for_again_at_run() -> None:
     assert desk.approvals.claim(number, RESET, Person("U1")).approver == "U3"
 
 
+def test_nobody_agrees_to_what_was_asked_by_one_who_has_left() -> None:
+    desk = Desk()
+    number = desk.ask()
+    asked = desk.people.pop("U1")
+    assert no(desk, number, Person("U3")) is Reason.REQUESTER
+    desk.people["U1"] = Person("U2")  # the id is somebody else's by now, who may ask for it too
+    assert no(desk, number, Person("U3")) is Reason.REQUESTER
+    desk.people["U1"] = asked
+    assert desk.approvals.approve(number, Person("U3")).approver == "U3"
+
+
 def test_a_group_that_somebody_has_left() -> None:
     desk = Desk()
     number = desk.ask()
