@@ -222,6 +222,7 @@ def test_a_budget_is_never_more_than_asked_for(pilots: list[tuple[int, int, int,
     budget = Budget({"events": most, "stall_ns": 90_000_000, "shapes": False})
     for events, window, stop, save in pilots:
         budget.add(events, window, stop, save, window, 2)
+    assert budget.document()["pilots"] == len(pilots)
     assert budget.allowed <= max(most, ALWAYS)
     assert budget.longest > 0
     assert 1 <= budget.iterations(10) <= 10
