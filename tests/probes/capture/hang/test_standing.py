@@ -154,6 +154,11 @@ def test_what_computes_at_one_place_moves() -> None:
     assert standing(hang(*rows, stack=frames()), ME).still is False
 
 
+def test_a_process_that_has_ended_is_not_said_to_stand_for_a_while() -> None:
+    found = standing(hang(row(), row(state="Z")), ME)
+    assert (found.still, found.cause, found.seconds) == (True, Cause.ENDED, 0.0)
+
+
 def test_a_long_span_does_what_the_scheduler_does_not_tell() -> None:
     plain = [{k: v for k, v in row().items() if k != "quiet"} for _ in range(2)]
     assert standing(hang(*plain, stack=frames()), ME).why == SHORT
