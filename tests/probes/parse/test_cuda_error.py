@@ -156,6 +156,16 @@ def test_a_log_without_such_a_line_says_so() -> None:
     assert read("a letter to a friend\n[rank0]: and one to a rank") == []
 
 
+@each("line", [
+    "n1:77:99 [0] enqueue.cc:12 NCCL WARN Cuda failure 'invalid argument'",
+    "torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled cuda error, CUDA error: misaligned address",
+    "Search for `cudaErrorIllegalAddress' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html",
+    "CUDA kernel errors might be asynchronously reported at some other API call",
+])  # fmt: skip
+def test_what_nccl_reports_and_what_is_advised_is_recognised_as_no_error_of_the_program(line: str) -> None:
+    assert cuda_error.sniff(f"{line}\n") < 60 == cuda_error.sniff("CUDA error: misaligned address\n")
+
+
 def test_names_numbers_and_messages_of_the_table_agree() -> None:
     assert len({s.code for s in STATUSES}) == len(STATUSES)
     for status in STATUSES:
