@@ -59,6 +59,8 @@ LOGS = [
     Log("told twice, once", f"Nov 23 02:40:11 n1 kernel: a\n{MARK}\nNov 23 02:55:03 n1 kernel: {LINUX}\nNov 23 02:55:04 n1 kernel: b", (("n1", 3),)),
     Log("the mark, then the kernel's name some lines on",
         f"Nov 23 02:40:11 n1 kernel: a\n{MARK}\nNov 23 02:55:03 n1 kernel: microcode: b\nNov 23 02:55:03 n1 kernel: {LINUX}", (("n1", 2),)),
+    Log("the same, far down in a log",
+        "Nov 23 02:40:11 n1 kernel: a\n" * 90 + f"{MARK}\nNov 23 02:55:03 n1 kernel: microcode: b\nNov 23 02:55:03 n1 kernel: {LINUX}", (("n1", 91),)),
     Log("two boots", f"Nov 23 01:00:00 n1 kernel: {LINUX}\nNov 23 02:00:00 n1 kernel: a\nNov 23 03:00:00 n1 kernel: {LINUX}", (("n1", 1), ("n1", 3))),
     Log("ids of the journal", "\n".join([journal(1000, "a", XID), journal(1100, "a", "x"), journal(1500, "b", "y"), journal(1600, "b", "z")]), (("n1", 3),)),
     Log("seconds that start over beside a wall clock",
