@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -318,17 +318,9 @@ def _scanned(host: str, path: str, progress: Progress | None) -> ScanResult:
 
 
 def _take(observations: Sequence[Observation], notes: Sequence[Note], done: Sequence[Scanned], g: _Gathering) -> None:
-    broken = {n.source: n.text.en for n in notes if n.problem and n.text.en != EMPTY.en}
-    g.observations += [_why_empty(o, broken) for o in observations]
+    g.observations += observations
     _note_all(notes, g)
     g.kinds += [(i.source, i.formats) for i in done]
-
-
-def _why_empty(o: Observation, broken: Mapping[str, str]) -> Observation:
-    """An input that broke before its first byte of text is not empty: the reason is the break."""
-    if o.status is Status.FAILED and o.detail.endswith(" the file is empty") and (why := broken.get(o.source.call)):
-        return replace(o, detail=f"{o.source.call}: {why}")
-    return o
 
 
 def _note_all(notes: Sequence[Note], g: _Gathering) -> None:
