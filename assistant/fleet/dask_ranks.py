@@ -11,7 +11,7 @@ import re
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from enum import StrEnum
 from pathlib import Path
@@ -269,12 +269,3 @@ def _late(task: _Task) -> RankStatus:
 
 def _final(task: _Task) -> RankStatus:
     return task.status or _late(task)
-
-
-def reasons(fleet: Fleet) -> Mapping[State, int]:
-    """How many paths ended in which state."""
-    return {
-        state: sum(s.state is state for s in fleet.statuses)
-        for state in State
-        if any(s.state is state for s in fleet.statuses)
-    }
