@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Status
-from probes.base import lines_of
+from probes.base import Line, lines_of
 from probes.parse._logtime import DAY, SECOND, Stamp, calendar_stamp, parse_iso
 
 _HMS = r"(?P<h>[01]\d|2[0-3]):(?P<mi>[0-5]\d)(?::(?P<s>[0-5]\d)(?:[.,]\d{1,9})?)?"
@@ -141,12 +141,24 @@ class Moments(NamedTuple):
         return bisect_right(self.numbers, line or 0) - 1
 
 
+# 2026-03-01T10:00:00.000001Z   2026/03/01 10:00:00   [2026-03-01 10:00:00   10:00:00
+_STAMPED = lazy(r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d")
+_LOOKED = 60  # lines by which it is told
+
+
+def stamped(lines: Sequence[Line]) -> bool:
+    """Whether most lines begin with a time, as `kubectl logs --timestamps` and `ts` write it: then it is no heading where it stands alone."""
+    some = [line.text for line in lines if line.text.strip()][:_LOOKED]
+    return 2 * sum(_STAMPED.match(text) is not None for text in some) > len(some)
+
+
 def moments(text: str) -> Moments:
     """All times that lines of `text` say. A clock that steps back is that of the next day."""
     numbers: list[int] = []
     times: list[At] = []
     days = 0
-    for line in lines_of(text):
+    lines = lines_of(text)
+    for line in lines if not stamped(lines) else ():
         if (stamp := moment_of(line.text)) is None:
             continue
         at = stamp.value

@@ -404,9 +404,11 @@ def _nvidia_heads(lines: Sequence[Line]) -> Iterator[tuple[int, _Head]]:
 
 def _heads(lines: Sequence[Line]) -> Iterator[tuple[int, _Head]]:
     """Banners between two equal rules, headings of one line, and prompts."""
-    index = 0
+    index, stamped = 0, moments.stamped(lines)
     while index < len(lines):
         head = _banner(lines, index) or _one_line(lines[index].text)
+        if head and head.timed and stamped:
+            head = None
         if head:
             yield index, head
         index += max(1, head.lines) if head else 1

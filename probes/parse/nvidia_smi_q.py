@@ -60,9 +60,11 @@ def read(emit: Emitter, lines: Sequence[Line]) -> None:
 def _nameless(root: Node) -> list[Node]:
     """GPUs of a piece without the line that names one: where a section comes again, the next one begins."""
     found: list[Node] = []
-    for child in root.children:
-        if child.key not in SECTIONS or not child.children:
+    inside: set[int] = set()
+    for child in root.walk():  # a prompt above the piece is the heading of all of it
+        if child.key not in SECTIONS or not child.children or id(child) in inside:
             continue
+        inside.update(id(below) for below in child.walk())
         if not found or found[-1].child(child.key) is not None:
             found.append(Node(gpu_key(f"{UNKNOWN_PCI}row {len(found)}"), line=child.line))
         found[-1].children.append(child)
