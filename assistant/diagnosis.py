@@ -781,7 +781,8 @@ def _coverage(facts: FactBase) -> Coverage:
     denied, failed = [], []
     # Nobody asked for it, or it sums up what was asked for and is counted there.
     sums = ("gpu.work.", "mig.work.", "gpu.power.design")
-    others = {fact for fact in facts.facts if fact in OF_INPUTS or fact.startswith(sums)}
+    changes = ("_counter_growth", "_state_change")
+    others = {fact for fact in facts.facts if fact in OF_INPUTS or fact.startswith(sums) or fact.endswith(changes)}
     for k in facts.observations:
         o = k.inner
         if k.fact in others or o.source.call.startswith("history:"):

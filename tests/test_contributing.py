@@ -69,7 +69,7 @@ def test_the_format_is_recognised_and_the_rule_concludes_from_it(came: Any) -> N
     found = json.loads(out)
     assert code == Exit.FINDING
     assert [f["rule"] for f in found["findings"]] == ["memory-in-small-pieces"]
-    assert "this node has 0 free blocks of memory of 2 MiB and more" in out
+    assert "the node of buddyinfo has 0 free blocks of memory of 2 MiB and more" in out
 
 
 def test_the_probe_is_replayed_and_says_what_is_missing(came: Any) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from assistant.render.labels import _LABELS, _SCOPES, localised, reason_name, subject_name
+from assistant.render.labels import _LABELS, _SCOPES, known_as, localised, reason_name, subject_name
+from assistant.sources import parse_text
+from knowledge.facts import vocabulary
 from knowledge.observation import Scope, Status, Subject, gpu, node
+from rules.factbase import FactBase
 from tests.cases import each
 
 LINK = Subject(Scope.LINK, "3", gpu("0000:3b:00.0", "n1"))
@@ -27,6 +30,20 @@ LINK = Subject(Scope.LINK, "3", gpu("0000:3b:00.0", "n1"))
 def test_names(subject: Subject, en: str, zh: str) -> None:
     assert subject_name(subject, "en") == en
     assert subject_name(subject, "zh") == zh
+
+
+def test_a_node_that_no_input_names_is_that_of_its_file() -> None:
+    """A capture is read on another machine than the one that it was taken on."""
+    state = "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n\t\tRate: 400\n\t\tLink layer: InfiniBand\n"
+    facts = FactBase(parse_text("input", state), vocabulary())
+    assert known_as(facts) == {node(): "input"}
+    assert subject_name(node(), "en", known_as(facts)) == "the node of input"
+    assert subject_name(node(), "zh", known_as(facts)) == "input 的节点"
+    assert subject_name(node(), "en", {node(): ""}) == "the node of these files"
+    assert (
+        localised("1 rail of this node is down", node(), "en", {node(): "a.txt"})
+        == "1 rail of the node of a.txt is down"
+    )
 
 
 def test_sentences_get_the_names_of_their_language() -> None:
