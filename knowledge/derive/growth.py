@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from knowledge.derive.gpu import REPLAYS_PER_LANE, replay_limit
 from knowledge.facts import vocabulary
-from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Scope, Source, Status, Subject
+from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Scope, Source, Status, Subject, Value
 from knowledge.text import excerpt
 
 # What the growth of a counter of each kind of thing is called.
@@ -24,6 +24,8 @@ MINUTE = 60 * 10**9
 REPLAYS = "gpu.pcie.replay"
 _CLOCKS = tuple(Clock)
 _MOST_LANES = 16
+_MOST = 1 << 64  # no counter is wider
+_FULL = (15, 255, 65535)  # where the counters of an InfiniBand port stop: `perfquery -x` goes on counting
 
 Place = tuple[str, Subject]
 
@@ -51,18 +53,18 @@ def _counters() -> frozenset[str]:
 
 
 def _is_sample(o: Observation) -> bool:
-    number = isinstance(o.value, int | float) and not isinstance(o.value, bool)
+    number = isinstance(o.value, int | float) and not isinstance(o.value, bool) and 0 <= o.value < _MOST
     ours = o.origin in (Origin.MEASURED, Origin.DERIVED) and not o.source.call.startswith("history:")
-    return number and ours and o.status is Status.OK
+    return number and ours and o.status is Status.OK and o.subject.scope in FACTS
 
 
 def replaced(observations: Iterable[Observation]) -> set[Subject]:
     """Slots in which two boards were seen: the counters of one are no sequel of the other's."""
-    boards: dict[Subject, set[object]] = defaultdict(set)
+    boards: dict[Subject, set[tuple[str, Value]]] = defaultdict(set)
     for o in observations:
         if o.fact in ("gpu.uuid", "gpu.serial", "port.guid") and o.status is Status.OK:
             boards[o.subject].add((o.fact, o.value))
-    return {s for s, known in boards.items() if len({fact for fact, _ in known}) < len(known)}
+    return {s for s, known in boards.items() if len({name for name, _ in known}) < len(known)}
 
 
 def in_order(found: Iterable[Observation]) -> list[Observation]:
@@ -93,6 +95,8 @@ def _growth(
         runs[-1].append(after)
     run = next((r for r in reversed(runs) if _number(r[-1]) > _number(r[0])), None)
     if run is None:
+        return None
+    if fact.startswith("port.counters.") and run[0].value in _FULL:
         return None
     first = [o for o in run if o.value == run[0].value][-1]
     last = next(o for o in run if o.value == run[-1].value)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.derive import derive
-from knowledge.observation import Clock, Event, Observation, Source, gpu
+from knowledge.observation import Clock, Event, Observation, Scope, Source, Subject, gpu, node
 
 GPU = gpu("0000:3b:00.0", "n1")
 FACT = "gpu.ecc.aggregate.uncorrected.dram"
@@ -79,3 +79,18 @@ def test_what_the_history_remembers_is_no_look() -> None:
     past = Observation(FACT, GPU, 0, source=Source("nvidia-smi-q", "history:1"), at=-HOUR, clock=Clock.LOCAL)
     assert not grown([now, past])
     assert then
+
+
+@given(st.lists(st.one_of(st.integers(), st.floats(), st.booleans()), min_size=2, max_size=5))
+def test_odd_numbers_break_nothing(values: list[float]) -> None:
+    for event in grown(timed(values)):  # type: ignore[arg-type]
+        assert event.get("before") is not None
+
+
+def test_a_counter_that_has_stopped_at_its_highest_value_did_not_grow() -> None:
+    port = Subject(Scope.PORT, "lid7/1", node("n1"))
+    both = [
+        Observation("port.counters.symbol_error", port, v, source=Source("ib-errors", "f.txt", n))
+        for n, v in ((3, 65535), (30, 88121))
+    ]
+    assert not [o for o in derive(both) if isinstance(o.value, Event)]
