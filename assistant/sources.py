@@ -442,6 +442,7 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
         _unknown(name, _text(head), result.notes, g)
         return
     _take(result.observations, result.notes, result.inputs, g)
+    _unreached(name, _text(head), g)
 
 
 _KNOWN_BY = ("nvidia-smi -q text", "dcgmi diag", "kernel log, system log or journal", "NCCL and torch.distributed logs")
@@ -566,10 +567,18 @@ def _part_unknown(name: str, part: Part, g: _Gathering) -> None:
     g.observations.append(Observation(LAYOUT_KNOWN, node(part.host or g.host), False, source=at))
 
 
+def _unreached(name: str, head: str, g: _Gathering) -> None:
+    """Machines of a gathered log of which ssh's own words are all that stands there."""
+    for part in apart(bare(head, commands=False).text)[0] if _NOT_SSH.search(head) else ():
+        written = [line for line in part.text.splitlines() if line.strip()]
+        if part.host and written and all(_NOT_SSH.fullmatch(line) for line in written):
+            _part_unknown(name, part, g)
+
+
 # ssh: connect to host gpu05 port 22: No route to host       ssh exited with exit code 255       "unreachable": true,
 _NOT_SSH = lazy(
     r"(?m)^.{0,200}(?:ssh: (?:connect to host|Could not resolve hostname)|[Pp]ermission denied \((?:publickey|keyboard|password)|Host key verification failed"
-    r"|kex_exchange_identification|Connection (?:closed|reset) by \S{1,80} port|ssh exited with exit code 255|Data could not be sent to remote host).{0,200}$"
+    r"|kex_exchange_identification|Connection (?:closed|reset) by \S{1,80} port|\bexited with exit code 255|Data could not be sent to remote host).{0,200}$"
 )
 
 

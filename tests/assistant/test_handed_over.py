@@ -166,10 +166,11 @@ def test_a_line_of_each_machine_is_enough_where_only_numbers_differ(text: str, h
     assert [o.subject.id for o in told if o.value == "no_devices"] == [host]
 
 
+@each("printed", [LISTED.format(1), XID], ids=["a document", "a log"])
 @each("said", [SSH, "root@gpu02: Permission denied (publickey).", "ssh exited with exit code 255"])
-def test_a_machine_that_ssh_did_not_get_to_is_told_as_such(said: str, tmp_path: Path) -> None:
+def test_a_machine_that_ssh_did_not_get_to_is_told_as_such(said: str, printed: str, tmp_path: Path) -> None:
     path = tmp_path / "gathered.txt"
-    path.write_text(f"gpu01: {LISTED.format(1)}\ngpu02: {said}\n")
+    path.write_text(f"gpu01: {printed}\ngpu02: {said}\n")
     reading = read([], [str(path)])
     assert [n.text.en for n in reading.notes if n.problem] == [
         f"gpu02: was not reached, so nothing is known of it: {said}"
