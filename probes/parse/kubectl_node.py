@@ -48,12 +48,12 @@ _LABELLED = re.compile(r"(?:Labels:)?\s{1,60}nvidia\.com/gpu\.present=true\s{0,2
 
 
 def sniff(head: str) -> int:
-    """95 for the name of a node with its capacity and what of it can be given, 94 for a table of conditions."""
+    """98 for the name of a node with its capacity and what of it can be given, 97 for a table of conditions: messages quote other tools."""
     texts = [line.text[:300] for line in lines_of(head)]
     titles = {found[1] for text in texts if (found := _SECTION.fullmatch(text))}
     if {"Capacity", "Allocatable"} <= titles and any(_NAME.fullmatch(text) for text in texts):
-        return 95
-    return 94 if any(map(_HEARTBEATS.fullmatch, texts)) and any(map(_CONDITION.fullmatch, texts)) else 0
+        return 98
+    return 97 if any(map(_HEARTBEATS.fullmatch, texts)) and any(map(_CONDITION.fullmatch, texts)) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:

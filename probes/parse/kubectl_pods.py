@@ -43,16 +43,18 @@ _CODE = re.compile(r"\s{2,20}Exit Code:\s{1,40}(\d{1,4})\s{0,20}")
 
 
 def sniff(head: str) -> int:
-    """95 for the heading of the list, or for a pod that is described: its name, its node and its containers or events; 93 for a table
-    of events, or two of its rows."""
+    """95 for the heading of the list, 97 for a pod that is described: its name, its node and its containers or events; 96 for a table
+    of events, 93 for two of its rows. A message of an event may quote any other tool."""
     lines = [line.text[:800] for line in lines_of(head)][:400]
     if any(_HEAD.fullmatch(line) for line in lines[:20]):
         return 95
     titles = {line.partition(":")[0] for line in lines}
     if {"Name", "Namespace", "Node"} <= titles and titles & {"Containers", "Events", "Status"}:
-        return 95
+        return 97
     found = rows(lines_of(head)[:400])
-    return 93 if found and (len(found) > 1 or any(map(headed, lines))) else 0
+    if found and any(map(headed, lines)):
+        return 96
+    return 93 if len(found) > 1 else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:

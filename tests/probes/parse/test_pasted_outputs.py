@@ -413,6 +413,13 @@ def test_events_of_a_description_tell_what_was_not_overcome(rows: list[str], exp
     assert all(o.value is True for o in found if o.fact == "node.kubernetes.ready")
 
 
+def test_a_message_that_quotes_a_tool_makes_an_event_no_output_of_that_tool() -> None:
+    said = "  Warning  Failed  1m  kubelet  Error: nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown"
+    text = _events(PLACED, said)
+    assert kubectl_pods.FORMAT.sniff(text) > nvidia_smi_table.FORMAT.sniff(text) > 0
+    assert told(kubectl_pods.FORMAT, text, "container_gpus_refused").keys() == {("gpu-07", "container_gpus_refused")}
+
+
 def test_a_described_pod_tells_its_other_warnings_too() -> None:
     head = "Name:             t-0\nNamespace:        ml\nNode:             gpu-07/10.0.0.7\nStatus:           Running\nContainers:\n"
     probe = "  Warning  Unhealthy  30s (x20 over 8m)  kubelet  Readiness probe failed: HTTP probe failed with statuscode: 503"
