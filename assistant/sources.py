@@ -290,14 +290,15 @@ def _read_log(path: str, g: _Gathering) -> None:
 
 
 def _holds_several(path: str) -> bool:
-    """Whether a file holds the outputs of several commands: each of them is read as what it is."""
+    """Whether a file holds the outputs of several commands, or of several machines: each of them is read as what it is."""
     if path == "-" or not Path(path).is_file() or Path(path).stat().st_size > DOCUMENT_CAP:
         return False
     from probes.parse import bug_report
 
     _, stream, _, _ = opened(path)
     with stream:
-        return bug_report.sniff(_text(_fill(unpacked(stream), HEAD))) > 0
+        head = _text(_fill(unpacked(stream), HEAD))
+    return bug_report.sniff(head) > 0 or (bool(headed(head)[0]) and _by_machine(head, _recognised(head)[0]))
 
 
 def _ahead(paths: Sequence[str], g: _Gathering, size: int) -> dict[str, ScanResult]:

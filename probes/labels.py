@@ -115,13 +115,23 @@ def _of_tools(lines: list[Line]) -> list[_Heading]:
 
 
 def _of_loops(lines: list[Line]) -> list[_Heading]:
-    """Headings of a loop over machines, in which nothing stands but a name: those of the shape that most names have."""
+    """Headings of a loop over machines, in which nothing stands but a name: those of the shape that most names have.
+
+    Names without rules around them are headings where the text begins with one and something stands below each: a job that prints
+    the names of its nodes does not.
+    """
     shapes: dict[str, list[_Heading]] = {}
+    ruled: set[int] = set()
     for i, line in enumerate(lines):
         if (m := _NAMED.fullmatch(line.text[:400])) and not _PARTS_OF_A_NODE.fullmatch(m[1]):
             shapes.setdefault(_NUMBERS.sub("#", m[1]), []).append((i, 1, (m[1],)))
+            ruled |= {i} if line.text.strip().rstrip(":") != m[1] else set()
     most = max(shapes.values(), key=lambda found: len({names for _, _, names in found}), default=[])
-    return most if len({names for _, _, names in most}) >= _FEW else []
+    if len({names for _, _, names in most}) < _FEW:
+        return []
+    first = next((i for i, line in enumerate(lines) if line.text.strip()), 0)
+    each = len(_below(lines, most)) == len(most) and most[0][0] == first
+    return most if each or all(i in ruled for i, _, _ in most) else []
 
 
 def _below(lines: list[Line], heads: list[_Heading]) -> list[Part]:

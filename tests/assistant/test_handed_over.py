@@ -134,6 +134,7 @@ def test_below_the_heading_of_a_machine_stands_what_it_printed(heading: str, tmp
     printed = {"gpu07": [LISTED.format(1)], "gpu08": [NONE], "gpu09": ["[12.345] usb 1-1: new device", XID]}
     path = tmp_path / "gathered.txt"
     path.write_text("\n".join(line for name, lines in printed.items() for line in (heading.format(name), *lines)))
+    assert {o.subject.host for o in read([str(path)], []).observations if o.fact == "xid"} == {"gpu09"}, "as a log, too"
     reading = read([], [str(path)])
     told = {(o.subject.host, o.fact): o.value for o in reading.observations if o.status is Status.OK}
     assert told["gpu07", "node.driver.state"] == "ok"
@@ -141,6 +142,21 @@ def test_below_the_heading_of_a_machine_stands_what_it_printed(heading: str, tmp
     assert next(o.source.line for o in reading.observations if o.fact == "xid") == 7 + 3 * heading.count("\n")
     assert {host for host, fact in told if fact == "xid"} == {"gpu09"}
     assert not reading.cut
+
+
+NODES = "gpu07\ngpu08\n"
+
+
+@each(
+    "text",
+    [f"{NODES}{XID}\n", f"job begins\n{NODES}{XID}\n", f"gpu07\n{XID}\n", f"starting on:\ngpu07\n{LISTED.format(1)}\ngpu08\n{XID}\n"],
+    ids=["names alone", "below a line", "one", "not at the beginning"],
+)  # fmt: skip
+def test_names_that_a_job_prints_are_no_headings(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(text)
+    for reading in (read([], [str(path)]), read([str(path)], [])):
+        assert {o.subject.host for o in reading.observations if o.fact == "xid"} == {""}
 
 
 def test_machines_that_printed_the_same_are_each_told(tmp_path: Path) -> None:
