@@ -271,7 +271,8 @@ def _read_log(path: str, g: _Gathering) -> None:
         _read_input(path, g)
         return
     result = g.scanned.pop(path, None) or scan([path], formats.log_formats(), g.context, g.progress)
-    if any(i.matches for i in result.inputs) or not result.inputs:
+    matched = any(i.matches for i in result.inputs) or not result.inputs
+    if matched and (any(o.status is Status.OK for o in result.observations) or not result.inputs):
         _take(result.observations, result.notes, result.inputs, g)
         return
     kind = _kind_of(path) if path != "-" and Path(path).is_file() else None
@@ -284,7 +285,7 @@ def _read_log(path: str, g: _Gathering) -> None:
         _read_input(path, g)
         return
     _take(result.observations, result.notes, result.inputs, g)
-    if kind is None and not any(n.problem for n in result.notes):
+    if kind is None and not matched and not any(n.problem for n in result.notes):
         g.notes.append(_note(_shown(path), "no line of a known log was found in it; it was searched for known messages only",
                              "其中没有已知日志格式的行，仅按已知消息检索"))  # fmt: skip
 

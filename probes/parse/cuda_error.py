@@ -42,6 +42,10 @@ TRIGGERS = (
 )
 _TRIGGER = lazy("|".join(f"(?:{t})" for t in TRIGGERS))
 _WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)
+# srun: job 7 has been allocated resources      + nvidia-smi      exited with exit code 6
+_JOB = lazy(
+    r"^(?:srun|slurmstepd|prterun|mpirun|torchrun)\b|^\+ \S|Traceback \(most recent|\b[Ee]xited with exit code \d"
+)
 _NOT_OURS = lazy(r"NCCL (?:WARN|INFO|ERROR)|NCCL error(?: in|: )|ncclUnhandledCudaError|\bXid\b")
 _ADVICE = lazy(r"For debugging consider|Compile with|might be asynchronously reported|^Search for `")
 # ../aten/src/ATen/native/cuda/ScatterGatherKernel.cu:144: operator(): block: [0,0,0], thread: [32,0,0] Assertion `idx_dim >= 0 && idx_dim < index_size && "index out of bounds"` failed.
@@ -110,6 +114,8 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """Every CUDA error of the windows, one event for each process and kind."""
     emit = Emitter(NAME, REVISION, context)
     app = peel_all(lines, context)
+    if not any(_JOB.search(line.raw) for line in app):  # alone they are an output of nvidia-smi
+        app = [line for line in app if not SMI.fullmatch(line.text)]
     blocking = any(_BLOCKING.search(line.text) and not _ADVICE.search(line.text) for line in app)
     asserts = _assertions(app)
     for found in _errors(app, asserts):
