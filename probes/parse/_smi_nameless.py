@@ -15,11 +15,23 @@ from probes.parse._smi_values import LOST, RESET, absent
 
 _UUID = lazy(r"GPU-[0-9a-f]{8}-[0-9a-f-]{20,40}")
 _PCI = lazy(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
+_STAMP = lazy(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
+_DRIVER = lazy(r"\d{3}\.\d{2,3}\.\d{2}")  # 560.35.03; with one dot it may be watts without their unit
+_VBIOS = lazy(r"[\dA-F]{2}(?:\.[\dA-F]{2}){4}")  # 96.00.89.00.01
 _MAKER = lazy(r"(?:NVIDIA|Tesla|Quadro|GeForce) \S.{1,80}")
 _PSTATE = lazy(r"P(?:1[0-5]|\d)")
 _QUANTITY = lazy(r"\d{1,7}(?:\.\d{2})? (MiB|W|MHz|%)")
 _DRAW = lazy(r"\d{1,4}\.(?!00)\d\d W")  # limits are whole watts, what is drawn hardly ever
-_SAID = ("uuid", "pci.bus_id", "name", "pstate")  # kinds that are names of columns, too
+_SAID = (
+    "uuid",
+    "pci.bus_id",
+    "name",
+    "pstate",
+    "timestamp",
+    "driver_version",
+    "vbios_version",
+)  # kinds that are names of columns, too
+_ALONE = ("uuid", "pci.bus_id", "name")  # one such column is enough: nothing else prints them between commas
 
 
 def rows(lines: Sequence[Line]) -> list[tuple[list[str], Line]]:
@@ -33,8 +45,8 @@ def rows(lines: Sequence[Line]) -> list[tuple[list[str], Line]]:
     columns = [{kind for kind in column if kind != "absent"} for column in zip(*kinds, strict=True)]
     if any(len(column) > 1 for column in columns):
         return []  # a column has one kind of value
-    own = sum(bool(column & {*_SAID, "MiB", "W", "MHz", "%"}) for column in columns)
-    return found if own > 1 or (own and any("name" in column for column in columns)) else []
+    own = sum(bool(column & {"pstate", "MiB", "W", "MHz", "%"}) for column in columns)
+    return found if own > 1 or any(column & {*_ALONE} for column in columns) else []
 
 
 def _kind(cell: str) -> str:
@@ -42,8 +54,14 @@ def _kind(cell: str) -> str:
         return "uuid"
     if _PCI.fullmatch(cell):
         return "pci.bus_id"
-    if _PSTATE.fullmatch(cell):
-        return "pstate"
+    for kind, pattern in (
+        ("pstate", _PSTATE),
+        ("timestamp", _STAMP),
+        ("driver_version", _DRIVER),
+        ("vbios_version", _VBIOS),
+    ):
+        if pattern.fullmatch(cell):
+            return kind
     if m := _QUANTITY.fullmatch(cell):
         return m[1]
     if absent(cell) or LOST.search(cell) or RESET.search(cell):

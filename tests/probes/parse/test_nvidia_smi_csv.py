@@ -189,6 +189,22 @@ def test_without_a_header_a_gpu_that_answers_with_errors_alone_is_seen(cell: str
 
 
 @each(
+    ("text", "known"),
+    [
+        ("00000000:1B:00.0, Active, 0x0000000000000001\n", {"gpu.pci"}),
+        ("GPU-5f6a1c2e-0000-4000-8000-000000000001, 560.35.03, 96.00.89.00.01\n", {"gpu.uuid", "node.driver.version", "gpu.vbios"}),
+        ("2026/11/30 08:00:00.123, NVIDIA L40S, P0, 12 %\n", {"gpu.name", "gpu.performance_state"}),
+        ("0, Tesla T4, 8\n1, Tesla T4, 8\n", {"gpu.index", "gpu.name"}),
+    ],
+)  # fmt: skip
+def test_what_tells_itself_in_a_row(text: str, known: set[str]) -> None:
+    assert FORMAT.sniff(text) > 0
+    got = FORMAT.parse(text, CONTEXT)
+    assert {o.fact for o in got} - {"node.gpu.listed", "gpu.nvml.reachable"} == known
+    assert all(o.at is not None for o in got) is text.startswith("2026")
+
+
+@each(
     "text",
     ["a, b, 3\nc, d, 4\n", "1, 2\n3, 4\n", "NVIDIA thinks, 3\nof, 4\n", "step 1, loss 2 %\nstep 2, loss 3 %\n", "5 MiB, x\ny, 5 MiB\n"],
 )  # fmt: skip
