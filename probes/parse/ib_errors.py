@@ -42,7 +42,7 @@ UNNAMED = "unknown:?"  # the port of counters that were shown without the place 
 _PLACE = re.compile(r"(?:\S{0,120}/)?(?P<device>[\w.-]{1,64})/ports/(?P<port>\d{1,3})/(?:hw_)?counters/?")
 # link_downed:14      symbol_error 0      port_rcv_errors = 0        ahead of the value its place, where that is shown
 _FILE = re.compile(
-    rf"(?:{_PLACE.pattern})?(?P<name>[a-zA-Z0-9_]{{5,40}})(?:\s{{0,4}}[:=]\s{{0,8}}|\s{{1,40}})(?P<value>\d{{1,20}})\s{{0,20}}"
+    rf"(?:{_PLACE.pattern}|(?:\./)?(?:(?:hw_)?counters/)?)(?P<name>[a-zA-Z0-9_]{{5,40}})(?:\s{{0,4}}[:=]\s{{0,8}}|\s{{1,40}})(?P<value>\d{{1,20}})\s{{0,20}}"
 )
 # # Port counters: Lid 113 port 1 (CapMask: 0x5A00)        # Port extended counters: Lid 113 port 1 (CapMask: 0x5A00)
 _QUERIED = re.compile(r"# Port (?:extended )?counters: (.{1,80}?) port (\d{1,3}|ALL)\b.{0,80}", re.IGNORECASE)

@@ -434,6 +434,8 @@ def test_a_described_pod_tells_its_other_warnings_too() -> None:
         ("/sys/class/infiniband/mlx5_2/ports/1/counters/link_downed:14\n", "mlx5_2/1", ("LinkDownedCounter 14",)),
         ("mlx5_2/ports/1/counters/symbol_error 12\nmlx5_2/ports/1/counters/port_rcv_data 88123\n", "mlx5_2/1", ("SymbolErrorCounter 12",)),
         ("link_downed: 0\nsymbol_error: 0\nport_xmit_wait: 81263512\nport_xmit_data: 1\n", "unknown:?", ()),
+        ("./link_downed:12\n./symbol_error:0\n", "unknown:?", ("LinkDownedCounter 12",)),
+        ("counters/link_downed = 12\ncounters/symbol_error = 0\n", "unknown:?", ("LinkDownedCounter 12",)),
         ("SymbolErrorCounter:..............3\nLinkDownedCounter:...............11\n", "unknown:?", ("LinkDownedCounter 11",)),
     ],
 )  # fmt: skip
