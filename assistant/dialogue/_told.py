@@ -99,6 +99,10 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         return _bad(turn, w, rows) if usual is None else _meant(turn, d, usual, _counters.parts(w, ()))
     if not lost and (rests := _normal.of_rest(turn, rows)):
         return _meant(turn, d, _normal.of_resting(turn, w, rests), _advised(w))
+    open_, good = [r for r in rows if r.rating is Rating.OPEN], [r for r in rows if r.rating is Rating.GOOD]
+    only = not lost and set(turn.query.symptoms) <= {"memory-errors"} and not _JUST_LOADED.search(turn.query.text)
+    if only and (past := _history(w, open_, good)):  # whoever tells nothing else asks what to make of it
+        return _reply(turn, past, [], Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, NO_TEXT), rows)
     if turn.query.intent is Intent.DIAGNOSE and GRAVER.intersection(turn.query.symptoms[:1]):
         return None  # how busy it looks while it hangs or ends explains nothing
     asks_all = _ALL_WELL.search(asked_in(turn.query)) is not None and not any(o.fact == "gpu.name" for o in said)

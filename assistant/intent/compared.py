@@ -341,10 +341,11 @@ def _judged(q: Quantity, a: _Value, b: _Value, text: str, called: dict[str, _Who
         if kind is None:
             continue
         return _made(q, (a, b) if first else (b, a), kind, text, (left, right) if first else (right, left), called)
-    if Against.PEERS in q.meaning and (two := _two_of_a_kind(text[: a.end], text[a.end :])) is not None:
+    if Against.PEERS in q.meaning and (two := _two_of_a_kind(text, a, b)) is not None:
         first = q.is_worse(a.number, b.number)
         pair = _made(q, (a, b) if first else (b, a), Against.PEERS, text, ("", ""), called)
-        return None if pair is None else pair._replace(of=("node", two[not first]), others=(two[first],))
+        of = ("node", two[not first]) if two[0] else ("", "")
+        return None if pair is None else pair._replace(of=of, others=(two[first],))
     ahead = text[: a.start]
     if _FROM.search(ahead) or (_TO.search(between) and (_WENT.search(ahead) or _WENT.search(between))):
         return _made(q, (b, a), Against.PAST, text, (text, ""), called) if _TO.search(between) else None
@@ -370,14 +371,22 @@ def _sides(text: str, a: _Value, b: _Value) -> Iterator[tuple[str, str]]:
     yield text[: a.end], text[a.end :]
 
 
-def _two_of_a_kind(left: str, right: str) -> tuple[str, str] | None:
-    """What two things of a kind are called of which each side names one: A 节点 and B 节点, 这台 and 那台."""
+def _two_of_a_kind(text: str, a: _Value, b: _Value) -> tuple[str, str] | None:
+    """What two things of a kind are called of which each value names one: A 节点 and B 节点, 这台 and 那台; empty names of
+    一张 x16 一张 x8."""
+    left, right = text[: a.end], text[a.end :]
+    if _LISTED_ONE.search(text[: a.start]) and _LISTED_ONE.search(text[a.end : b.start]):
+        return "", ""
     sides = [[*_SIDE.finditer(side)] for side in (left, right)]
     if any(len(side) != 1 for side in sides):
         return None
     one, other = (side[0] for side in sides)
     kinds = [m["zk"] or m["hk"] or m["ek"] or bool(m["pk"]) for m in (one, other)]
     return (one[0].strip(), other[0].strip()) if kinds[0] == kinds[1] and one[0] != other[0] else None
+
+
+# 一张 x16 一张 x8 | one at x16 and one at x8: right ahead of its value
+_LISTED_ONE = lazy(r"(?:[一1另]一?\s?[张块台个](?:卡|机器|口)?|(?<![a-z])(?:one|the other)(?:\s+(?:is|at|runs|with|on|has|shows)){0,2})\s*(?:是|为|只有|有|显示|跑)?\s*$", _I)
 
 
 def _kind(left: str, right: str, called: dict[str, _Whose]) -> tuple[Against | None, bool]:

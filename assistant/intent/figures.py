@@ -480,7 +480,7 @@ _OF_LIMIT = lazy(
 )
 _WATTS = lazy(rf"{_N}\s*{_W}", _I)
 _CEILING = lazy(
-    rf"(?:limit|cap|tdp|tgp|上限|功耗墙|限制|限额|额定)\s*(?:is|of|at|为|是|=|:|：)?\s*(?P<limit>[0-9]{{2,4}})\s*{_W}|(?P<l2>[0-9]{{2,4}})\s*{_W}\s*(?:的)?\s*(?:power )?(?:limit|cap|tdp|tgp|上限|功耗墙)",
+    rf"(?:limit|cap|tdp|tgp|上限|功耗墙|限制|限额|额定)\s*(?:is|of|at|为|是|=|:|：)?\s*(?P<limit>[0-9]{{2,4}})\s*{_W}|(?P<l2>[0-9]{{2,4}})\s*{_W}\s*(?:的)?\s*(?:power )?(?:limit|cap|tdp|tgp|上限|功耗墙)(?!\s*(?:is|of|at|为|是|=|:|：)?\s*[0-9])",
     _I,
 )
 _DRAWS = lazy(

@@ -19,7 +19,7 @@ _ENGLISH = lazy(
     r"(?<![A-Za-z])(?:the|an?|is|are|was|were|do|does|did|has|have|had|can|could|should|will|would|what|why|how|when|where|which|who|my|our|this|that|it|its|i|we|you|to|of|for|with|but|because|if|from|after|since|explain|show|check|diagnose|list|tell)(?![A-Za-z])",
     re.IGNORECASE,
 )
-_FRAME = lazy("[了被吗呢吧是的在报没还能]")  # what holds a Chinese sentence together
+_FRAME = lazy("[了被吗呢吧是的在报没还能里]|日志|显示|提示|打印|输出")  # what holds a Chinese sentence together
 # <@U0AB12CD>, <#C01|ops>, <https://host/page|text>: how Slack writes what is shown as @gpudiag, #ops, text
 _MENTION = lazy(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
 _LINK = lazy(r"<(?:https?|mailto):[^<>\s|]{1,500}(?:\|([^<>\n]{0,200}))?>")

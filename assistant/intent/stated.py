@@ -31,6 +31,7 @@ MOST = 32  # facts of one sentence
 _I = re.IGNORECASE
 _ENDS = lazy(
     r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas|with(?=\s+(?:all\s+)?(?:the\s+)?(?:others?|rest)(?![a-z])))\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of|[0-9]+\s+(?:are\s+|is\s+)?(?:inactive|down))(?![a-z]))|(?=其他|其余|另外)"
+    r"|(?<=正常)(?=就是|但|可是|却|只是)|(?<=没问题)(?=就是|但|可是|却|只是)|(?<=没毛病)(?=就是|但|可是|却|只是)"
     r"|(?<=[吗么呢吧])\s+|\s+(?=但|不过|可是|然而|就是(?!说)|只是|唯独)",
     _I,
 )
@@ -140,8 +141,10 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             )
         elif _TOLD_IN_QUESTION.search(clause):
             read = _told(clause, about, "")._replace(rest="", open=False)
+        if _OTHER_RATE.search(text) and not _OF_USE.search(text):  # a bandwidth that goes up and down is no work of a GPU
+            read = read._replace(observations=[o for o in read.observations if o.fact != "gpu.window.waves"])
         if read and _IN_WAVES.search(clause):  # how busy it is for some of the time is no reading of now
-            kept = tuple(o for o in read.observations if not o.fact.startswith("gpu.utilization."))
+            kept = [o for o in read.observations if not o.fact.startswith("gpu.utilization.")]
             read = read._replace(observations=kept)
         wanted = not asks and not read and bool(before and _SHOULD.search(clause) and _NUMBER.search(numerals(clause)))
         read, before, past = _of_now(read, words, before) if now else (read, before, False)
@@ -363,7 +366,7 @@ AT_REST = lazy(
 _USUAL = lazy(
     r"(?<![a-z])(?:normal|usual|expected|typical|reasonable|too (?:high|low|much|many)|a lot)(?![a-z])"
     # 温度都正常，但掉卡了: said, and not asked
-    r"|正常(?:[吗么嘛吧不]|的吗|范围|值|水平|是多少)|正不正常|(?:算|属于|是否|是不是|应该)正常|(?<![都也很切着来还全均])正常(?=[?？\s]*$)|合理|常见|算高|算低|偏高|偏低|算?合格吗|达标吗|高不高|高吗|低吗|多吗",
+    r"|正常(?:[吗么嘛吧不]|的吗|范围|值|水平|是多少)|正不正常|(?:算|属于|是否|是不是|应该)正常|(?<![都也很切着来还全均])正常(?=[?？\s]*$)|合理|常见|算高|算低|偏高|偏低|(?:是不是|会不会|是否)(?:太|有点|过|偏)?[高低](?:了|$|[?？])|太[高低]了?[吗吧]|算?合格吗|达标吗|高不高|高吗|低吗|多吗",
     _I,
 )
 AT_REST_CLAUSE = lazy(
@@ -383,14 +386,14 @@ _MORE = lazy(
     _I,
 )
 _SAID_FINE = lazy(
-    r"(?<![a-z])(?:ok|okay|fine|good|normal|healthy|clean|green|visible|there|present|consistent|match(?:es)?|idle|new|ruled out|excluded|half used|half full|half empty)\s*$|排除|[没未](?:有)?(?:用|占|跑)?满|正常|没问题|良好|都好|健康|都在|一致|没事",
+    r"(?<![a-z])(?:ok|okay|fine|good|normal|healthy|clean|green|visible|there|present|consistent|match(?:es)?|idle|new|ruled out|excluded|half used|half full|half empty)\s*$|排除|[没未](?:有)?(?:用|占|跑)?满|正常|没(?:有|啥|什么)*(?:问题|毛病|异常)|良好|都好|健康|都在|一致|没事",
     _I,
 )
 # What is no word of a statement: pleasantries, when, where, and what the person does.
 _PLAIN = lazy(
     r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|(?:keep|carry|go) (?:going|using|on|training|running|working)\w*|since \w+|(?:while |during |in )?(?:the )?(?:training|inference|serving)|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
     r"(?:we|i|you|they|users?|people|customers?)(?:'ve|'re|'m|'d|'ll)? .*|on|of|in|at|for|from|after|before|during|with|under|our|my|the|a|an|one|this|that|these|it|is|are|was|node|gpus?|cards?|machine|server|box|cluster|host|h100s?|here|there|same (?:job|load|workload|node|model|run)|again|still|just|only|and|but|so|then|or|to|yes|no|also)(?![a-z'])"
-    r"|<[a-z]+>|[0-9]+|(?:正在|在)?(?:训练|推理|运行)(?:中|时)?|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|(?:都)?(?:是|跑的?|在)?同[一样]的?个?(?:任务|作业|节点|负载|模型|代码|配置|型号|程序|脚本|参数|命令|镜像|数据集?)|(?:(?:软硬件|机器|环境)?配置|负载|任务|代码|环境|参数|镜像|模型|数据|脚本|驱动|版本|硬件)(?:都|也|完全|基本|是)*(?:一样|相同|一致|未变更?|没有?变(?:化|更)?|未改动?|没改)的?|(?:各位|诸位)?(?:大佬|老师|大神|兄弟|老哥|同学|同事|专家|领导|师傅)们?(?:好|帮忙|帮看下?|看下)?|请教(?:一下|个问题)?|如题|工单\s*[:：]?|(?:有)?(?:用户|客户|同事|业务方?|同学)(?:反馈|反映|报障|投诉|说)|请(?:协助|帮忙)?(?:确认|排查|处理|看下|协助)(?:一下|下)?|帮忙?看(?:一?下|看)?|在线等|急|(?:代码|配置|镜像|环境|数据|参数|什么|啥|其他)?(?:都|也)?没(?:有)?(?:人)?(?:改|动|变|注意|在意)(?:过|动|化)?(?:代码|配置|任何东西|东西|什么|啥)?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
+    r"|<[a-z]+>|[0-9]+|(?:正在|在)?(?:训练|推理|运行)(?:中|时)?|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|(?:都)?(?:是|跑的?|在)?同[一样]的?个?(?:任务|作业|节点|负载|模型|代码|配置|型号|程序|脚本|参数|命令|镜像|数据集?)|(?:(?:软硬件|机器|环境)?配置|负载|任务|代码|环境|参数|镜像|模型|数据|脚本|驱动|版本|硬件)(?:都|也|完全|基本|是)*(?:一样|相同|一致|未变更?|没有?变(?:化|更)?|未改动?|没改)的?|(?:节点|机器|系统)?重启过(?:了|一次)?|(?:各位|诸位)?(?:大佬|老师|大神|兄弟|老哥|同学|同事|专家|领导|师傅)们?(?:好|帮忙|帮看下?|看下)?|请教(?:一下|个问题)?|如题|工单\s*[:：]?|(?:有)?(?:用户|客户|同事|业务方?|同学)(?:反馈|反映|报障|投诉|说)|请(?:协助|帮忙)?(?:确认|排查|处理|看下|协助)(?:一下|下)?|帮忙?看(?:一?下|看)?|在线等|急|(?:代码|配置|镜像|环境|数据|参数|什么|啥|其他)?(?:都|也)?没(?:有)?(?:人)?(?:改|动|变|注意|在意)(?:过|动|化)?(?:代码|配置|任何东西|东西|什么|啥)?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
     _I,
 )
 
@@ -447,6 +450,13 @@ _IN_WAVES = lazy(
     r"|(?<![a-z])(?:periodic\w*|occasional\w*|intermittent\w*|sometimes|now and then|from time to time|every (?:few|[0-9]+|<[a-z]+>)|briefly|for a few seconds|regularly)(?![a-z])",
     _I,
 )
+
+
+_OTHER_RATE = lazy(
+    r"(?<![a-z])(?:busbw|algbw|bandwidth|throughput|latency|loss|temperature|power|clocks?)(?![a-z])|带宽|吞吐|延迟|网速|温度|功[耗率]|频率|时钟|速度",
+    _I,
+)
+_OF_USE = lazy(r"(?<![a-z])(?:util\w*|usage|busy|activity|sm)(?![a-z])|利用率|使用率|占用率|忙", _I)
 
 
 # of what was read just now: the fact that says how much it should be

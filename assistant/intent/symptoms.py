@@ -55,16 +55,21 @@ _VALUE_FELL = lazy(
     r"|(?<![a-z])(?:dropp?(?:s|ed|ing)?|fell|falls?)(?![a-z])\s(?:from|to|by|below|under)\s[0-9]|[掉跌降][到至]\s?[0-9]",
     re.IGNORECASE,
 )
+# nvidia-smi 看着没毛病 | No running processes found | Remapping Failure Occurred: what it shows, and no GPU that it lacks
+_NO_TROUBLE = lazy(
+    r"[没无]有?(?:什么|啥|任何|看到|看出|发现|明显)*(?:毛病|问题|异常|故障|报错|错误|告警|进程|任务)|(?<![a-z])no (?:running )?process(?:es)?(?: found)?(?![a-z])|(?<![a-z])(?:row )?remap(?:ping|per)? fail\w*(?: occurr?ed)?",
+    re.IGNORECASE,
+)
 _LOST = frozenset(["gpu-lost", "gpu-missing"])
 
 
 def of_gpus(signs: tuple[str, ...], text: str) -> tuple[str, ...]:
     """`signs` without the loss of a GPU where all that went down is a value."""
-    if _LOST.isdisjoint(signs) or not _VALUE_FELL.search(text):
+    if _LOST.isdisjoint(signs) or not (_VALUE_FELL.search(text) or _NO_TROUBLE.search(text)):
         return signs
     from assistant.intent.grammar import words_of
 
-    left = _VALUE_FELL.sub(" ", text)
+    left = _NO_TROUBLE.sub(" ", _VALUE_FELL.sub(" ", text))
     still = find(words_of(left), left)
     return tuple(s for s in signs if s not in _LOST or s in still)
 

@@ -38,6 +38,8 @@ from tests.cases import each
         ("gpu 2 has 70 GB of memory in use, the others 40 GB", "memory-used", 70, 40, "peers", "2"),
         ("8 卡机，7 张 1980MHz，1 张 1200MHz", "clock", 1200, 1980, "peers", ""),
         ("同样的任务放 A 节点跑 1.0s/step，放 B 节点跑 1.3s/step，配置一样", "step", 1.3, 1.0, "peers", "B 节点"),
+        ("两张卡一张 x16 一张 x8", "pcie-width", 8, 16, "peers", ""),
+        ("two cards, one at x16 and one at x8", "pcie-width", 8, 16, "peers", ""),
         ("这台 460 GB/s，那台 210 GB/s", "bandwidth", 210, 460, "peers", "那台"),
         ("node a takes 1.3 s per step, node b 1.0 s per step", "step", 1.3, 1.0, "peers", "node a"),
     ],
