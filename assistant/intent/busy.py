@@ -173,19 +173,28 @@ _MARKS: dict[str, re.Pattern[str]] = {
         r"[0-9]{1,2}\s?(?:°?c|degrees?|deg) (?:hotter|warmer|higher|above)(?: than)?",
         "(?:温度|热)[^，。0-9]{0,16}(?:比|较)[^，。0-9]{0,12}(?:高|热)(?:了|出|大概|约|近|差不多)?\\s?[0-9]{1,2}\\s?(?:度|°|℃|c)|比[^，。0-9]{1,10}热\\s?[0-9]{1,2}\\s?(?:度|°|℃)",
     ),
-    "load-high": _words(r"load(?: average)?[^.,;]{0,12}[0-9]{2,5}|high load|load (?:is )?(?:very )?high", "(?:load|负载)[^，。0-9]{0,6}(?:[0-9]{2,5}|很高|飙|爆|特别高)"),
+    "load-high": _words(
+        r"load(?: average)?[^.,;]{0,12}[0-9]{2,5}|high load|load (?:is )?(?:very )?high",
+        "(?:load|负载)[^，。0-9]{0,6}(?:[0-9]{2,5}|很高|飙|爆|特别高)",
+    ),
     "cpu-idle": _words(
-        r"cpus?[^.,;]{0,16}(?:idle|low|(?<![0-9.])[0-9]\s?%|1[0-9]\s?%)", "(?i:cpu)[^，。0-9]{0,10}(?:空闲|很低|不高|没怎么用|(?<![0-9.])1?[0-9]\\s?%)"
+        r"cpus?[^.,;]{0,16}(?:idle|low|(?<![0-9.])[0-9]\s?%|1[0-9]\s?%)",
+        "(?i:cpu)[^，。0-9]{0,10}(?:空闲|很低|不高|没怎么用|(?<![0-9.])1?[0-9]\\s?%)",
     ),
     "supply-lost": _words(
         r"psu ?[0-9]?[^.,;]{0,12}(?:lost|fail\w*|down|dead)|power supply[^.,;]{0,16}(?:lost|fail\w*|down|dead)|ac lost|lost (?:a |one )?(?:psu|power supply)",
         "(?i:psu)\\s?[0-9]?[^，。]{0,8}(?:(?i:lost|fail)|掉电|掉了|故障|坏|告警|丢)|电源[^，。]{0,6}(?:掉电|掉了|故障|坏|告警|丢)|(?:掉|丢|坏)了?[一1]?(?:路|个)电源",
     ),
-    "held-back": _words(r"slow\w*|throttl\w*|clocks?|power brake|held (?:back|down)", "降频|变慢|很慢|掉速|频率|限功[率耗]|跑不快"),
-    "interrupted-times": _words(
-        r"(?:interrupt\w*|crash\w*|restart\w*|fail\w*) [0-9]+ times|[0-9]+ (?:interruptions|crashes|restarts|failures)", "(?:中断|挂|断|故障|失败|重启)了?\\s?[0-9]{1,3}\\s?次"
+    "held-back": _words(
+        r"slow\w*|throttl\w*|clocks?|power brake|held (?:back|down)", "降频|变慢|很慢|掉速|频率|限功[率耗]|跑不快"
     ),
-    "asks-if-usual": _words(r"normal|usual|expected|typical|too many|a lot|much", "正常|算多|多吗|多不多|合理|常见|什么水平"),
+    "interrupted-times": _words(
+        r"(?:interrupt\w*|crash\w*|restart\w*|fail\w*) [0-9]+ times|[0-9]+ (?:interruptions|crashes|restarts|failures)",
+        "(?:中断|挂|断|故障|失败|重启)了?\\s?[0-9]{1,3}\\s?次",
+    ),
+    "asks-if-usual": _words(
+        r"normal|usual|expected|typical|too many|a lot|much", "正常|算多|多吗|多不多|合理|常见|什么水平"
+    ),
     "low-watts": _words(_NEVER, _NEVER),  # a draw that is no board's design power: `_below_its_board`
     # what is asked of it
     "zombie": _words(r"zombies?|defunct|kill -9", "僵尸|残留"),
@@ -206,7 +215,7 @@ _MARKS: dict[str, re.Pattern[str]] = {
     ),
     "trust": _words(
         r"trust(?:ed|worthy)?|believe|rely|reliable|meaningful|l(?:ie|ies|ying)|mislead\w*|honest|accurate|reflect\w*",
-        "可信|能信|相信|靠谱|可靠|[准骗]|参考价值|反映",
+        "可信|能信|相信|靠谱|可靠|[准骗]|参考价值|反映|没(?:有)?(?:意义|用处|参考)",
     ),
     "memory-bound": _words(r"(?:memory|bandwidth|dram|hbm)(?:[- ]bandwidth)?(?:[- ]?bound)?", "带宽|访存|显存"),
     "compute-bound": _words(r"comput(?:e|ing|ation)(?:[- ]?bound)?|math[- ]?bound|flops?", "算力|计算"),

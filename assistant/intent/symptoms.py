@@ -57,7 +57,7 @@ _VALUE_FELL = lazy(
 )
 # nvidia-smi 看着没毛病 | No running processes found | Remapping Failure Occurred: what it shows, and no GPU that it lacks
 _NO_TROUBLE = lazy(
-    r"[没无]有?(?:什么|啥|任何|看到|看出|发现|明显)*(?:毛病|问题|异常|故障|报错|错误|告警|进程|任务)|(?<![a-z])no (?:running )?process(?:es)?(?: found)?(?![a-z])|(?<![a-z])(?:row )?remap(?:ping|per)? fail\w*(?: occurr?ed)?",
+    r"(?:其[他它余]|别的)(?:的?(?:卡|gpu))?(?:都|也)?没有|[没无]有?(?:什么|啥|任何|看到|看出|发现|明显)*(?:毛病|问题|异常|故障|报错|错误|告警|进程|任务)|(?<![a-z])no (?:running )?process(?:es)?(?: found)?(?![a-z])|(?<![a-z])(?:row )?remap(?:ping|per)? fail\w*(?: occurr?ed)?",
     re.IGNORECASE,
 )
 _LOST = frozenset(["gpu-lost", "gpu-missing"])

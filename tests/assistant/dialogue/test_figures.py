@@ -88,6 +88,7 @@ def test_a_bus_bandwidth_between_nodes_is_held_against_the_cards_told_beside_it(
         ("h100 pulling 698W of 700 is that bad", "Fine"),
         ("H100 draws 380 of 700 W while training", "Too low"),
         ("功耗 300W 正常吗", "正常"),
+        ("功耗 699W 上限 700W，是不是快坏了", "正常：699/700 W"),
         ("my H100 does 2.9 TB/s in a bandwidth test, 3.35 is the spec. good?", "Fine"),
         ("memory bandwidth 900 GB/s on H100 SXM, is that low?", "Too low"),
         ("79.1GiB / 80GiB used on all gpus, should I worry", "Fine"),

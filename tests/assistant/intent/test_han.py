@@ -88,3 +88,7 @@ def test_what_was_mended_is_told() -> None:
 )
 def test_slots_as_chinese_says_them(said: str, slot: str, values: tuple[object, ...]) -> None:
     assert getattr(slots(said).slots, slot) == values
+
+
+def test_a_log_line_quoted_in_a_chinese_frame_is_answered_in_chinese() -> None:
+    assert understand("GPU 节点 NotReady，kubelet 日志 PLEG is not healthy").lang == "zh"

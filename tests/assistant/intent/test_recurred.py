@@ -122,3 +122,8 @@ def test_what_goes_with_the_card_is_the_card_and_what_stays_is_the_place(
 ) -> None:
     """The swap decides it, whatever else was done."""
     assert {back_after(s) for s in sentences} == {value}
+
+
+def test_what_was_over_each_time_and_came_again_came_back() -> None:
+    assert back_after("XID 79 之后重启又好了，一周内第二次了") == "reboot"
+    assert back_after("刚换的新卡又报 XID 79，同一个槽位") == "replacement"

@@ -78,6 +78,11 @@ def told(text: str) -> dict[str, Any]:
      {"gpu.ecc.volatile.uncorrected.sram": 2, "gpu.ecc.sram_threshold_exceeded": True}),
     ("SRAM 不可纠正 2，阈值未超过", {"gpu.ecc.volatile.uncorrected.sram": 2, "gpu.ecc.sram_threshold_exceeded": False}),
     ("SRAM 不可纠正错误 2 个，已超过阈值", {"gpu.ecc.sram_threshold_exceeded": True}),
+    ("lspci 8 个，nvidia-smi 7 个", {"node.pci.gpu_count": 8, "node.gpu.count": 7}),
+    ("nvidia-smi 7, lspci shows 8 gpus", {"node.pci.gpu_count": 8, "node.gpu.count": 7}),
+    ("显存单比特错误 100 多万次", {"gpu.ecc.volatile.corrected.total": 1_000_000}),
+    ("load 5，cpu 30%，正常吗", {"node.load.1m": 5.0, "node.cpu.busy": 30.0}),
+    ("/dev/shm 64M，dataloader 报 bus error", {"node.shm.size": 64.0, "python_error": {"kind": "dataloader_shm"}}),
     ("throttle reasons: none", {"gpu.clock.event.hw_slowdown": False}),
 ])  # fmt: skip
 def test_values_and_states_become_facts(text: str, facts: dict[str, Any]) -> None:
@@ -263,7 +268,10 @@ def test_what_is_no_fact_is_echoed_word_for_word(text: str, unread: str) -> None
     assert unread in query.echo.in_(query.lang)
 
 
-@each("text", ["利用率偶尔会掉到 0，别的都正常", "GPU utilization falls to 0 % every 30 s"])
+@each(
+    "text",
+    ["利用率偶尔会掉到 0，别的都正常", "GPU utilization falls to 0 % every 30 s", "带宽忽高忽低，390 到 210 来回跳"],
+)
 def test_how_busy_it_is_for_some_of_the_time_is_no_reading(text: str) -> None:
     assert understand(text).observations == ()
 
