@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LONG = 300  # characters: a question about one value is short
 # 43, 43%, 0.43, 1,200 GB/s, 85°C, 1e-12, 90 degrees; not the 4 of "NVLink4", not the 100 of "H100".
 _NUMBER = lazy(
-    r"(?<![\w.])(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*"
+    r"(?<![\w.])(?<![a-z]-)(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*"
     r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|mhz|ghz|h\b|hours?|/s|/min|度|瓦|百分)?(?![a-z0-9])",
     re.IGNORECASE,
 )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from assistant.intent import things
+from assistant.intent import setting, things
 from assistant.intent.query import Compared
 from assistant.intent.slots import Named, slots
 from assistant.intent.told import TOLD
@@ -131,6 +131,7 @@ def compared(said: str, found: Named) -> tuple[Compared, ...]:
     """The pairs of values that a sentence holds against each other, those of the first quantity first; empty where it asks which
     of two is right, or only supposes one."""
     text, called = _text(said, found)
+    text = setting.blanked(text)
     if len(text) > _LONG or _IF.search(text):
         return ()
     out: list[Compared] = []

@@ -17,7 +17,7 @@ _PRECISION = r"(?:fp|bf|tf|int|w|a)(?:4|8|16|32|64)(?:a(?:8|16))?(?:[-_ ]mixed)?
 # TP8 | 2xTP4 | tp=4 | zero3 | world size 64 | nnodes=4
 _SHAPE = rf"(?:{_N}\s?x\s?)?(?:tp|pp|dp|ep|cp|sp|fsdp|zero)[- ]?(?:stage[- ]?)?=?\s?[0-9]{{1,4}}|zero[- ]?stage[- ]?[0-3]|(?:world[_ ]size|nnodes|nproc[_ ]per[_ ]node|tensor[_ ]parallel(?:[_ ]size)?|pipeline[_ ]parallel(?:[_ ]size)?)\s*[=:]?\s*[0-9]{{1,5}}"
 # batch 32 | bs=16 | seq len 8k | lr 3e-4 | num_workers=16 | 4 epochs | step 12000
-_TUNED = rf"(?:(?:micro|global|mini)[-_ ]?)?(?:batch(?:[-_ ]?size)?|bs|mbs|gbs)\s*(?:of|is|[=:])?\s*{_N}k?|(?:seq(?:uence)?|context|ctx)[-_ ]?(?:len(?:gth)?|window)?\s*(?:of|is|[=:])?\s*{_N}k?|(?:lr|learning[-_ ]rate)\s*(?:of|is|[=:])?\s*[0-9.]+(?:e-?[0-9]+)?|(?:num[-_ ])?workers\s*[=:]\s*[0-9]+|[0-9]{{1,3}}\s?(?:data ?loader )?workers|(?:step|steps|iteration|iter|epoch|epochs)\s*#?{_N}k?|{_N}k?\s*(?:steps|iterations|epochs)|(?:max[-_]model[-_]len|max[-_]num[-_]seqs|gpu[-_]memory[-_]utilization|pin[-_]memory|grad(?:ient)?[-_]accum\w*)\s*[=:]?\s*(?:{_N}|true|false)"
+_TUNED = rf"(?:(?:micro|global|mini)[-_ ]?)?(?:batch(?:[-_ ]?size)?|bs|mbs|gbs)\s*(?:of|is|[=:])?\s*{_N}k?|(?:seq(?:uence)?|context|ctx)[-_ ]?(?:len(?:gth)?|window)?\s*(?:of|is|[=:])?\s*{_N}k?|(?:lr|learning[-_ ]rate)\s*(?:of|is|[=:])?\s*[0-9.]+(?:e-?[0-9]+)?|(?:num[-_ ])?workers\s*[=:]\s*[0-9]+|[0-9]{{1,3}}\s?(?:data ?loader )?workers|(?:step|steps|iteration|iter|epoch|epochs)\s*#?{_N}k?|{_N}k?\s*(?:steps|iterations|epochs)|(?:max[-_](?:model[-_]len|num[-_]seqs|num[-_]batched[-_]tokens|running[-_]requests|batch[-_]size|input[-_]len)|mem[-_]fraction[-_]static|chunked[-_]prefill[-_]size|swap[-_]space|block[-_]size|context[-_]length|gpu[-_]memory[-_]utilization|pin[-_]memory|grad(?:ient)?[-_]accum\w*)\s*[=:]?\s*(?:{_N}|true|false)"
 # llama-3.1-70b | mixtral 8x7b | 13B model | resnet50
 _MODEL = rf"(?:code)?(?:llama|mi[sx]tral|qwen|deepseek|gemma|falcon|phi|gpt|opt|bloom|bert|roberta|t5|yi|command[- ]r|dbrx|grok|vit|clip|resnet|sdxl|stable[- ]diffusion|flux|whisper|nemotron|glm|chatglm|baichuan|internlm|kimi)(?:[-_ ]?v?[0-9.]{{1,6}}[a-z]?)?(?:[-_ ](?:v?[0-9.]{{1,6}}[a-z]?|[0-9]{{1,2}}x[0-9]{{1,3}}b|neox|moe|instruct|chat|coder|large|base|small|xl|max))*(?![a-z0-9])|{_N}\s?b(?:[- ](?:params?|parameters?|models?))?(?![a-z/])|[0-9]+x[0-9]+b"
 # pytorch 2.4 | cuda 12.4 | torch==2.1.2+cu121 | driver 550.54.15 | v0.4.1
@@ -50,6 +50,15 @@ def only(clause: str) -> bool:
 
     rest = MODEL.sub(" ", _TOLD.sub(" ", clause))
     return _LEFT.search(_JOINS.sub(" ", rest)) is None
+
+
+def blanked(text: str) -> str:
+    """`text`, as long as it was, without the numbers of models, precisions, splits and options: none of them is a reading."""
+    return _OPTIONS.sub(lambda m: _DIGITS.sub("n", m[0]), text)
+
+
+_OPTIONS = lazy(rf"(?<![\w.])(?:{'|'.join((_TUNED, _SHAPE, _MODEL, _PRECISION))})(?![a-z0-9])", _I)
+_DIGITS = lazy("[0-9]")
 
 
 def of_work(text: str) -> bool:

@@ -105,7 +105,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         return Stated()
     text, originals, counted = _without_models(said, found)
     text = things.without_differences(_with_rate(text))
-    text = _INTRODUCED.sub(r"\g<name> ", _UP_FOR.sub(" uptime ", _ERROR_NAME.sub(" ", text)))
+    text = _INTRODUCED.sub(r"\g<name> ", _UP_FOR.sub(" uptime ", _SERVER_OPTION.sub(" ", _ERROR_NAME.sub(" ", text))))
     wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
@@ -232,6 +232,10 @@ _UP_FOR = lazy(
     _I,
 )
 # ERR_NVGPUCTRPERM: the name of an error, and no "ERR!" in the place of a reading
+# max-running-requests 256, mem-fraction-static 0.9: what a server is told, and no count of requests that run
+_SERVER_OPTION = lazy(
+    r"(?<![a-z])(?:max[-_]running[-_]requests|max[-_]num[-_]seqs|mem[-_]fraction[-_]static)\s*[=:]?\s*[0-9.]+", _I
+)
 _ERROR_NAME = lazy(r"(?<![a-z0-9_])err_[a-z]\w{3,}", _I)
 # at either end of a sentence, and neither a question nor a fact: wtf gpu 3 is gone | 搞什么鬼 3 号卡不见了
 # 79.1GiB / 80GiB, 79/80GB: how much of how much, as nvidia-smi prints it, and no list of two

@@ -42,6 +42,7 @@ def tells(query: Query) -> bool:
     return bool(query.observations or query.unread or query.fine)
 
 
+_ENGINES = frozenset({"vllm", "sglang", "tgi", "tritonserver", "trtllm", "trtllm-serve", "ollama"})
 # Told of a node or a job, and measured only where GPUs are.
 _OF_GPUS = ("node.gpu.", "node.pci.gpu_count", "benchmark.collective.", "benchmark.h2d", "job.throughput")
 
@@ -57,9 +58,9 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
         return True
     of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith(_OF_GPUS) for o in query.observations)
     coded = query.slots.xid or query.slots.sxid
-    named_here = of_process(query) and not (
-        query.pasted or coded
-    )  # a PID beside a code is of the machine that logged it
+    # a PID beside a code is of the machine that logged it, and a model server runs where GPUs are
+    engine = not query.slots.pid and _ENGINES.issuperset(query.slots.process)
+    named_here = of_process(query) and not (query.pasted or coded or engine)
     if (named_here and not phrases.another_machine(query.text)) or (phrases.this_machine(query.text) and not of_gpus):
         return False
     if phrases.speaks_of_jobs(query.text) or setting.of_work(query.text):
