@@ -113,10 +113,10 @@ def files(text: str) -> Iterator[Place]:
     for found in _FILE.finditer(text):
         name = found[0].rstrip(".,:")
         if not _DEVICES.fullmatch(name.casefold()) and len(name) > 3:
-            last, ahead = name.rpartition("/")[2], text[: found.start()]
+            last, before = name.rpartition("/")[2], text[: found.start()]
             place = ("." not in last and not name.startswith(_LOGS)) or _OF_PROGRAM.search(last) is not None
             read = _OPENED if _OF_PROGRAM.search(last) else _READ
-            place = place and (not read.search(ahead[-24:]) or _WRITES.search(ahead) is not None)
+            place = place and (not read.search(before[-24:]) or _WRITES.search(before) is not None)
             yield "path" if place else "file", found.start(), found.start() + len(name), name
 
 

@@ -197,8 +197,8 @@ def _one(text: str, *, lang: str, pending: bool = False, hosts: Sequence[str] = 
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
     if may_state and not wish.task and intent in _OF_ERRORS and (error := _error(r, states)):
         intent, signs, wish = Intent.EXPLAIN, (), wish._replace(page=error, outright=(error,))
-    elif may_state and not wish.task and intent in _OF_ERRORS and (known := general.reported(r)):
-        intent, signs, wish = Intent.EXPLAIN, (), wish._replace(page=known, outright=(known,))
+    elif may_state and not wish.task and intent in _OF_ERRORS and (told_of := general.reported(r)):
+        intent, signs, wish = Intent.EXPLAIN, (), wish._replace(page=told_of, outright=(told_of,))
     if (
         intent is Intent.EXPLAIN
         and r.raw
