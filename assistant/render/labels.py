@@ -348,7 +348,8 @@ def titled(findings: Sequence[Finding], program: bool = False) -> Text:
     if not ahead:
         return title
     said = re.sub("^GPU (?:is )?", "", title.en)  # whose figures they are stands ahead of them
-    said = said if said[:2].isupper() else said[:1].lower() + said[1:]
+    named = said[1:2].isupper() or said[1:2].isdigit()  # ECC, L2
+    said = said if named else said[:1].lower() + said[1:]
     return Text(f"{ahead.en}: {said}", f"{ahead.in_('zh')}：{title.in_('zh')}")
 
 
