@@ -170,7 +170,7 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     read = {subject: [w for w in seen.works(subject) if w.samples] for subject in sorted(seen.reads, key=str)}
     _together_at_work(read)
     for subject, told in read.items():
-        if judged := [w for w in told if w.kind]:
+        if judged := _of_rows([w for w in told if w.kind]):
             works[subject] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
         if subject.scope is Scope.GPU and told:
             gpus[subject] = works.get(subject, told[0])
@@ -184,6 +184,15 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     }
     alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))
     return [*observations, *alone, *beside, *_silent(seen.parts, read), *_unread(seen.unread, gpus)]
+
+
+def _of_rows(judged: list[_Work]) -> list[_Work]:
+    """Those of `judged` that count: where looks of one tool go up and down, none of them alone, which would be up or down."""
+    if not any(w.joined and w.kind == "in_waves" for w in judged):
+        return judged
+    return [
+        w for w in judged if w.joined or w.kind not in ("busy_idle", "latency_bound", "held_idle", "allocated_idle")
+    ]
 
 
 _ALIKE_FOR = ("tensor", "power", "pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
@@ -299,7 +308,9 @@ class _Seen:
         for _, samples in sorted(self.reads[subject].items()):
             yield _Work(samples, static, given, users, programs, rank, divided)
         for samples in _looks_of_one_tool(self.reads[subject].values()):
-            yield _Work(samples, static, given, users, programs, rank, divided)
+            row = _Work(samples, static, given, users, programs, rank, divided)
+            row.joined = True
+            yield row
         for probe, before in sorted(self.past[subject].items()):
             whole: _Samples = defaultdict(list)
             now = (o for its in self.reads[subject].values() for found in its.values() for o in found)
@@ -481,6 +492,7 @@ class _Work:
         self.users, self.divided = users, divided
         self.of_all: dict[str, float] = {}  # the mean of those of its node that do the same
         self.alone = True  # no other GPU of its node is busy
+        self.joined = False  # of looks that one tool told in files of their own
         for found in samples.values():
             found.sort(key=_later)
         told = samples.get("busy") or samples.get("engine") or []

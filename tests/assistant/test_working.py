@@ -581,6 +581,18 @@ def test_what_two_scrapes_tell_is_a_row_of_samples() -> None:
     assert "throttled 65 % of the time, 41.5 % of the clock lost: heat holds its clocks down" in d.verdict.text.en
 
 
+def test_scrapes_between_waves_are_told_as_waves() -> None:
+    files = [
+        "".join(
+            f"{line} {1_790_000_000_000 + 15_000 * i}\n"
+            for line in scrape(H100, {"util": 100, "sm": sm, "tensor": sm / 2, "power": 8 * sm}).splitlines()
+        )
+        for i, sm in enumerate([91, 92, 6] * 5)
+    ]
+    d = diagnose([o for i, text in enumerate(files) for o in parse_text(f"{i}.prom", text)], load())
+    assert "gpu-starved-in-waves" in {f.rule.id for f in d.leads}
+
+
 def test_memory_controllers_of_amd_tell_the_bandwidth() -> None:
     d = judged(rocm, "", {"util": 100, "copies": 83, "power": 412})
     assert "GPU amd:card0: busy 100 % (412 W): bound by memory bandwidth" in d.verdict.text.en
