@@ -83,6 +83,8 @@ LINK_FULL = {"pcie": 60.0, "nvlink": 50.0}
 # Where nobody told the link: more of the slowest that carries the traffic, as it may well be a faster one. Generation 3 is that of Volta.
 LINK_FULL_ASSUMED, PCIE_LEAST = 65.0, 3
 NVLINK_LEAST = 300.0  # GB/s in both directions: that of a V100; bridges of workstation cards carry less
+# Percent of the busier direction that flows the other way where GPUs exchange, and of the time in which memory is read or written. Our own.
+ALIKE_WAYS, HALF_READS = 70.0, 60.0
 # Where nobody told the highest SM clock: no data-centre GPU since Volta has a lower one (V100 PCIe 1380 MHz, A100 1410, T4 1590,
 # H100 1980, MI300X 2100: their data sheets).
 CLOCK_LEAST = 1380.0
@@ -667,11 +669,12 @@ class _Work:
 
     @cached_property
     def pcie_assumed(self) -> int | None:
-        """Where nobody told the link nor the model: the generation of the slowest link that carries the traffic."""
+        """Where nobody told the link nor the model: the generation of the slowest link that carries the traffic, of models that it can be."""
         known = [v for way in ("rx", "tx") if (v := self.common(f"pcie_{way}")) is not None]
         if self.pcie_known or self.mean("pcie_share") is not None or self.models or not known:
             return None
-        return next((g for g in LANE if g >= PCIE_LEAST and self._lanes(g) >= max(known)), None)
+        built = {m.pcie_generation for m in self.possible} or set(LANE)
+        return next((g for g in LANE if g >= PCIE_LEAST and g in built and self._lanes(g) >= max(known)), None)
 
     @cached_property
     def nvlink(self) -> float | None:
@@ -827,7 +830,7 @@ class _Work:
                 continue
             share = self._link_of_all(name, own)
             assumed = (self.pcie_assumed if name == "pcie" else self.nvlink_assumed) is not None
-            still = self.quiet if name == "pcie" else self._exchanges
+            still = self.quiet or self._shares_weights if name == "pcie" else self._exchanges
             if (share >= LINK_FULL_ASSUMED and still) if assumed else share >= LINK_FULL[name]:
                 return f"{name}_bound"
         return ""
@@ -846,6 +849,15 @@ class _Work:
             and (self.mean("dram") or 0.0) < DRAM_ROOF
             and (self.mean("sm") or 0.0) < MANY_SMS
         )
+
+    @property
+    def _shares_weights(self) -> bool:
+        """Whether as much flows out as in while memory is read for some of the time, as tensor parallel decoding without NVLink does.
+        What fills no more than generation 3 is half of most links."""
+        dram, reads = self.mean("dram"), self.mean("copies") or 0.0
+        if (self.both_ways or 0.0) < ALIKE_WAYS or (self.pcie_assumed or 0) <= PCIE_LEAST:
+            return False
+        return (self.mean("tensor") or 0.0) < DRAM_SOME and (reads < HALF_READS if dram is None else dram < DRAM_ROOF)
 
     @property
     def quiet(self) -> bool:
