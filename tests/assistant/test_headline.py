@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from assistant.render.view import view
 from assistant.render.words import _ZH, our_words, source_name
 from assistant.sources import tells
 from knowledge.language import Text
-from knowledge.observation import Clock, Event, Observation, Scope, Source, Subject, gpu, node
+from knowledge.observation import AT_LEAST, Clock, Event, Observation, Scope, Source, Subject, gpu, node
 from rules.loader import load
 from tests.cases import each
 from tests.diagnoses import incident
@@ -48,6 +49,21 @@ def test_the_clause_names_the_thing_once(title: Text, subjects: list[Subject], e
     assert headline(title, subjects, "en") == en
     assert headline(title, subjects, "zh") == zh
     assert headline(title, subjects, "en", named=True).count("n1") == 1
+
+
+def test_of_a_log_about_more_gpus_than_are_told_apart_their_number_is_the_least() -> None:
+    line = "NVRM: Xid (PCI:0000:{b}:00): 95, pid=7, name=python, Uncontained: LTC TAG"
+    found = [
+        Observation("xid", gpu(f"0000:{b}:00.0", "n1"), Event(95, {"severity": "critical"}), source=Source("log", "kern.log", 1),
+                    at=MOMENT, clock=Clock.REALTIME, excerpt=line.format(b=b))
+        for b in ("3b", "5d")
+    ]  # fmt: skip
+    every, cut = (
+        diagnose([replace(o, detail=detail) for o in found], load()).verdict for detail in ("", f"{AT_LEAST}: more")
+    )
+    assert every.text.en.startswith("2 GPUs")
+    assert cut.text.en == f"At least {every.text.en}"
+    assert cut.text.zh == f"至少 {every.text.zh}"
 
 
 def test_every_title_makes_a_clause() -> None:

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.errors import InputError
-from knowledge.observation import Event, Observation, Scope, Status, Subject
+from knowledge.observation import AT_LEAST, Event, Observation, Scope, Status, Subject
 from probes._scan_fold import Limits, new
 from probes._scan_lines import cut
 from probes._scan_match import FEW, Matcher, compiled, searched
@@ -436,6 +436,8 @@ def test_of_a_fleet_s_log_as_much_is_told_apart_as_fits_and_nothing_is_reassured
     told = [o.value.code for o in result.observations if o.fact == "xid" and isinstance(o.value, Event)]
     assert 500 < len(told) < 600
     assert told[-1] == 95
+    least = {o.value.code for o in result.observations if isinstance(o.value, Event) and o.detail.startswith(AT_LEAST)}
+    assert least == {94}
     assert not [o for o in result.observations if o.status is Status.NONE_SEEN]
     assert [n for n in result.notes if n.problem and f"{701 - len(told)} lines were only counted" in n.text.en]
 

@@ -560,6 +560,28 @@ def test_a_burst_is_a_few_events() -> None:
     assert len(found) < 1200
 
 
+def test_of_many_things_in_trouble_few_lines_are_kept_of_each_and_all_are_counted() -> None:
+    """Eight codes of sixteen GPUs, each again and again, of another program and behind a silence."""
+    line = "NVRM: Xid (PCI:0000:{gpu:02x}:00): {code}, pid={pid}, name=python, failed"
+    codes = (13, 31, 43, 45, 63, 74, 94, 119)
+    each_ = [(16 + gpu, code) for gpu in range(16) for code in codes]
+    bursts = [
+        (line.format(gpu=gpu, code=code, pid=1000 + 131 * n + i), 1, 4)
+        for n in range(24)
+        for i, (gpu, code) in enumerate(each_)
+    ]
+    few = Limits(whole=0, calm_whole=0, shared=2 * len(each_))
+    read = scan([io.BytesIO(kernel_text(bursts))], log_formats(), fold=partial(new, few))
+    found = [o for o in read.observations if o.fact == "xid" and isinstance(o.value, Event)]
+    counts = Counter[tuple[Any, Any]]()
+    for o in found:
+        assert isinstance(o.value, Event)
+        counts[o.subject, o.value.code] += o.times
+    assert set(counts.values()) == {24}
+    assert len(counts) == len(each_)
+    assert len(found) < 12 * len(each_)
+
+
 STATES = [
     (
         'n1 kubelet[1810]: E0302 02:13:41.100001    1810 kubelet.go:2419] "Skipping pod synchronization" '
