@@ -625,6 +625,7 @@ def _aside(title: str, bracketed: str, bare: str) -> str:
 def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
     """Causes and effects. An effect all of whose events a cause covers becomes a symptom."""
     edges: dict[str, set[str]] = {f.id: set() for f in findings}  # cause -> effects
+    causes: dict[str, set[str]] = {f.id: set() for f in findings}  # effect -> causes
     maybe: dict[str, set[str]] = {f.id: set() for f in findings}
     covered: dict[str, set[int]] = {f.id: set() for f in findings}
     ended: dict[str, set[int] | None] = {f.id: None for f in findings}
@@ -633,10 +634,10 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
     for cause in ordered:
         if cause.grade is Grade.POSSIBLE and not cause.past:
             continue
-        times = moments(cause)
+        times, behind = moments(cause), _leading_to(cause.id, causes)  # no edge from the cause adds to what leads to it
         for effect in reachable.by(cause):
-            link = _link(cause, effect, facts) if effect.id != cause.id else None
-            if link is None or _reaches(edges, effect.id, cause.id):
+            link = _link(cause, effect, facts) if effect.id not in behind else None
+            if link is None:
                 continue
             hit = _lasting(cause, effect, covers(times, effect, link.within, link.late))
             if hit is None:
@@ -645,13 +646,10 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
                 maybe[cause.id].add(effect.id)
                 continue
             edges[cause.id].add(effect.id)
+            causes[effect.id].add(cause.id)
             covered[effect.id] |= hit
             if link.becomes is Effect.ENDS:
                 ended[effect.id] = (ended[effect.id] or set()) | hit
-    causes: dict[str, set[str]] = {f.id: set() for f in findings}
-    for name, effects in edges.items():
-        for effect_id in effects:
-            causes[effect_id].add(name)
     out = []
     for f in findings:
         every, over = set(range(len(f.events))), ended[f.id]
@@ -756,16 +754,15 @@ def _causal_order(f: Finding) -> tuple[int, int, float, bool, bool, int, bool, s
     return (-f.severity.rank, -strength, -share, f.xid is None, not f.figures, at, slows, f.id)
 
 
-def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
-    stack, seen = [start], set()
+def _leading_to(effect: str, causes: Mapping[str, set[str]]) -> set[str]:
+    """The finding itself, its causes, and what caused those."""
+    stack, seen = [effect], set[str]()
     while stack:
         here = stack.pop()
-        if here == goal:
-            return True
         if here not in seen:
             seen.add(here)
-            stack.extend(edges[here])
-    return False
+            stack.extend(causes[here])
+    return seen
 
 
 class _Link(NamedTuple):

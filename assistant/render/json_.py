@@ -78,11 +78,15 @@ def _write_parts(value: Any, line: str, write: Callable[[str], object]) -> None:
     ahead = begin + deeper
     for part in value:
         if begin == "{":
-            write(f"{ahead}{encode_basestring(part)}: ")
+            ahead = f"{ahead}{encode_basestring(part)}: "
             part = value[part]
+        if type(part) is str:  # of four values three are: a call for each takes as long again
+            write(ahead + encode_basestring(part))
+        elif part is None:
+            write(f"{ahead}null")
         else:
             write(ahead)
-        _write(part, deeper, write)
+            _write(part, deeper, write)
         ahead = f",{deeper}"
     write(line + end)
 
