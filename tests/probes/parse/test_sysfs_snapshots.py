@@ -128,6 +128,20 @@ def test_an_error_is_told_with_its_remedy() -> None:
     assert found["pci.aer.count.fatal", Subject(Scope.PCI, address, node("gpu-1"))].status is Status.FAILED
 
 
+def test_of_a_device_that_did_not_answer_errors_are_not_known_and_of_one_without_counters_there_are_none() -> None:
+    document = small("pci")
+    address = next(k for k, v in document["devices"].items() if v["class"] == "0x030200")
+    device, counts = document["devices"][address], {f"pci.aer.count.{s}" for s in ("correctable", "nonfatal", "fatal")}
+    for name in [n for n in device if n.startswith("aer_dev_")]:
+        del device[name]
+    told = {o.fact for o in parse(pci_snapshot.FORMAT, document) if o.subject.id == address}
+    assert counts.isdisjoint(told)
+    device["hung"] = f"/sys/bus/pci/devices/{address}/aer_dev_fatal"
+    found = [o for o in parse(pci_snapshot.FORMAT, document) if o.subject.id == address and o.fact in counts]
+    assert {o.fact for o in found} == counts
+    assert {o.status for o in found} == {Status.TIMEOUT}
+
+
 def others(document: dict[str, Any]) -> Observation:
     (found,) = (o for o in parse(pci_snapshot.FORMAT, document) if o.fact == pci_snapshot.OTHERS)
     return found
