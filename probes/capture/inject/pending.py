@@ -73,7 +73,7 @@ class _Gone(Exception):
     """The borrowed thread has ended."""
 
 
-def wrap(code: str, inner_pid: int = 0) -> str:
+def wrap(code: str, inner_pid: int) -> str:
     """The text that is run: `code` in a namespace of its own, in this process and not in a fork of it, raising nothing.
 
     An exception out of it would become an error in whatever line the job runs. A KeyboardInterrupt that falls into it is the
