@@ -19,6 +19,7 @@ from knowledge import runbook
 from knowledge.errors import Fault, UnknownNameError
 from knowledge.runbook import PLACEHOLDERS, Consent, Risk, Runbook, Step, fill, placeholders
 from knowledge.schema import runbook as schema
+from knowledge.schema.runbook_flow import leads_of
 from tests.cases import each
 
 REPOSITORY = Path(runbook.__file__).parents[1]
@@ -404,6 +405,15 @@ def test_odd_shapes_are_faults_not_crashes(tmp_path: Path, front: str) -> None:
 def test_unreadable_file_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "x.md").write_bytes(b"---\nid: \xff\n---\n")
     assert [fault.message.split(":")[0] for fault in runbook.lint(tmp_path)] == ["cannot be read"]
+
+
+def test_a_file_that_cannot_be_read_leads_nowhere_whatever_it_stands_in_the_place_of(tmp_path: Path) -> None:
+    shipped, own = tmp_path / "shipped" / "thermal.md", tmp_path / "site" / "thermal.md"
+    for path, text in ((shipped, b"    on_failure: gpu-reset\n"), (own, b"\xff")):
+        path.parent.mkdir()
+        path.write_bytes(text)
+    assert leads_of([shipped]) == {"thermal": frozenset({"gpu-reset"})}
+    assert leads_of([shipped, own]) == {"thermal": frozenset()}
 
 
 def test_a_step_may_not_be_called_like_a_runbook(tmp_path: Path) -> None:
