@@ -14,7 +14,7 @@ from probes.trace.model import Diff, Difference, Window
 from probes.trace.reading.reader import Trace, read
 from probes.trace.trees import diff as d
 from probes.trace.trees.align import align
-from probes.trace.trees.calltree import CallTree
+from probes.trace.trees.calltree import CallTree, Kind
 from probes.trace.trees.reasons import Why, divided, why
 from probes.trace.trees.stacks import tree
 from probes.trace.windows import whole
@@ -61,6 +61,17 @@ def test_nothing_differs_from_itself(a: Trace) -> None:
         for line in getattr(found, level):
             assert (line.a_ns, line.a_count) == (line.b_ns, line.b_count)
             assert (line.share, line.why, line.detail) == (0, "", None)
+
+
+@given(traces(), st.sets(st.sampled_from(Kind)))
+def test_what_is_dropped_leaves_its_time_to_what_stands_above_and_its_calls_to_nobody(
+    a: Trace, drop: set[Kind]
+) -> None:
+    before = tree(a, whole(a))
+    after = align(before, before, frozenset(drop)).a
+    stays = [parent < 0 or kind not in drop for parent, kind in zip(before.parent, before.kind, strict=True)]
+    assert after.count.sum() == before.count[stays].sum()
+    assert (after.cpu_ns.sum(), after.gpu_ns.sum()) == (before.cpu_ns.sum(), before.gpu_ns.sum())
 
 
 OPPOSITE = {Why.NEW: Why.GONE, Why.MORE: Why.FEWER, Why.SLOWER: Why.FASTER, Why.MORE_SLOWER: Why.FEWER_FASTER,
