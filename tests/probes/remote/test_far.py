@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes import _reader
-from probes._children import Kept
+from probes._children import Kept, where
 from probes.live_host import COLLECTORS
 from probes.remote import far
 from probes.remote.sending import payload
@@ -100,6 +100,19 @@ def test_what_is_sent_is_small_and_old() -> None:
 )
 def test_programs_are_found_as_the_library_finds_them(name: str, there: bool) -> None:
     assert (far.found(name, "/usr/bin:/bin") is not None) is there
+
+
+@pytest.mark.process
+def test_where_a_process_sleeps_is_told_as_it_is_of_one_here() -> None:
+    with subprocess.Popen(["cat"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(b"x")
+        assert child.stdout.read(1) == b"x"
+        while not where(child.pid).startswith("state S"):  # it waits for more
+            time.sleep(0.01)
+        assert far.where(child.pid) == where(child.pid)
+    assert far.where(child.pid) == where(child.pid) == "it is gone from /proc"
 
 
 # --- the program, alone --------------------------------------------------------------------------
