@@ -104,6 +104,16 @@ def test_what_goes_wrong_leaves_a_chat_where_it_was(command_server: CommandServe
     assert "UNHEALTHY. GPU 0000:48:00.0: " in out
 
 
+def test_a_file_that_is_not_there_is_no_sentence_when_one_comes_on_standard_input(
+    gpudiag: Gpudiag, tmp_path: Path
+) -> None:
+    env = {"GPUDIAG_STATE_DIR": str(tmp_path / "state"), "GPUDIAG_HISTORY_URL": "off"}
+    assert "XID 79: " in gpudiag("ask", "--log", str(tmp_path / "yes"), stdin="what is xid 79?", env=env).out
+    asked = gpudiag("ask", "--log", str(tmp_path / "yes"), stdin="what is wrong?", env=env)
+    assert (asked.code, asked.out) == (2, "")
+    assert "no such file" in asked.err
+
+
 def test_without_a_terminal_nothing_is_remembered_but_by_name(gpudiag: Gpudiag, tmp_path: Path) -> None:
     """Two steps of CI of one user would answer for each other's machines."""
     env = {"GPUDIAG_STATE_DIR": str(tmp_path / "state"), "GPUDIAG_HISTORY_URL": "off"}
