@@ -100,7 +100,11 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     if not lost and (rests := _normal.of_rest(turn, rows)):
         return _meant(turn, d, _normal.of_resting(turn, w, rests), _advised(w))
     open_, good = [r for r in rows if r.rating is Rating.OPEN], [r for r in rows if r.rating is Rating.GOOD]
-    only = not lost and set(turn.query.symptoms) <= {"memory-errors"} and not _JUST_LOADED.search(turn.query.text)
+    only = (
+        all(map(_REBOOTED.fullmatch, lost))
+        and set(turn.query.symptoms) <= {"memory-errors"}
+        and not _JUST_LOADED.search(turn.query.text)
+    )
     if only and (past := _history(w, open_, good)):  # whoever tells nothing else asks what to make of it
         return _reply(turn, past, [], Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, NO_TEXT), rows)
     if turn.query.intent is Intent.DIAGNOSE and GRAVER.intersection(turn.query.symptoms[:1]):
@@ -520,6 +524,11 @@ def _history(w: Words, open_: Sequence[Rated], good: Sequence[Rated]) -> str:
 # of a driver that was loaded a moment ago a count of nought says nothing yet
 _JUST_LOADED = lazy(
     r"清零|归零|刚刚?[^，。；]{0,6}(?:装|重启|升级|复位|重置|加载|换|开机)|(?:重启|复位|重置)[之以]?后|(?<![a-z])(?:just|freshly) (?:rebooted|reset|loaded|installed|upgraded)|after (?:the|a) (?:reboot|reset)",
+    re.IGNORECASE,
+)
+# since when the count of nought holds, and nothing else
+_REBOOTED = lazy(
+    r"(?:昨[天晚]|前天|上周|[0-9]+ ?天前)?\s?(?:节点|机器|系统)?重启过(?:了|一次)?|(?:it |node |we )?(?:was )?rebooted (?:it )?(?:yesterday|last week)",
     re.IGNORECASE,
 )
 _LIFE, _NOW = "gpu.ecc.aggregate.", "gpu.ecc.volatile."

@@ -141,7 +141,9 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             )
         elif _TOLD_IN_QUESTION.search(clause):
             read = _told(clause, about, "")._replace(rest="", open=False)
-        if _OTHER_RATE.search(text) and not _OF_USE.search(text):  # a bandwidth that goes up and down is no work of a GPU
+        if _OTHER_RATE.search(text) and not _OF_USE.search(
+            text
+        ):  # a bandwidth that goes up and down is no work of a GPU
             read = read._replace(observations=[o for o in read.observations if o.fact != "gpu.window.waves"])
         if read and _IN_WAVES.search(clause):  # how busy it is for some of the time is no reading of now
             kept = [o for o in read.observations if not o.fact.startswith("gpu.utilization.")]
@@ -397,7 +399,7 @@ _SAID_FINE = lazy(
 _PLAIN = lazy(
     r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|(?:keep|carry|go) (?:going|using|on|training|running|working)\w*|since \w+|(?:while |during |in )?(?:the )?(?:training|inference|serving)|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
     r"(?:we|i|you|they|users?|people|customers?)(?:'ve|'re|'m|'d|'ll)? .*|on|of|in|at|for|from|after|before|during|with|under|our|my|the|a|an|one|this|that|these|it|is|are|was|node|gpus?|cards?|machine|server|box|cluster|host|h100s?|here|there|same (?:job|load|workload|node|model|run)|again|still|just|only|and|but|so|then|or|to|yes|no|also)(?![a-z'])"
-    r"|<[a-z]+>|[0-9]+|(?:正在|在)?(?:训练|推理|运行)(?:中|时)?|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|(?:都)?(?:是|跑的?|在)?同[一样]的?个?(?:任务|作业|节点|负载|模型|代码|配置|型号|程序|脚本|参数|命令|镜像|数据集?)|(?:(?:软硬件|机器|环境)?配置|负载|任务|代码|环境|参数|镜像|模型|数据|脚本|驱动|版本|硬件)(?:都|也|完全|基本|是)*(?:一样|相同|一致|未变更?|没有?变(?:化|更)?|未改动?|没改)的?|(?:节点|机器|系统)?重启过(?:了|一次)?|(?:各位|诸位)?(?:大佬|老师|大神|兄弟|老哥|同学|同事|专家|领导|师傅)们?(?:好|帮忙|帮看下?|看下)?|请教(?:一下|个问题)?|如题|工单\s*[:：]?|(?:有)?(?:用户|客户|同事|业务方?|同学)(?:反馈|反映|报障|投诉|说)|请(?:协助|帮忙)?(?:确认|排查|处理|看下|协助)(?:一下|下)?|帮忙?看(?:一?下|看)?|在线等|急|(?:代码|配置|镜像|环境|数据|参数|什么|啥|其他)?(?:都|也)?没(?:有)?(?:人)?(?:改|动|变|注意|在意)(?:过|动|化)?(?:代码|配置|任何东西|东西|什么|啥)?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
+    r"|<[a-z]+>|[0-9]+|(?:正在|在)?(?:训练|推理|运行)(?:中|时)?|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|(?:都)?(?:是|跑的?|在)?同[一样]的?个?(?:任务|作业|节点|负载|模型|代码|配置|型号|程序|脚本|参数|命令|镜像|数据集?)|(?:(?:软硬件|机器|环境)?配置|负载|任务|代码|环境|参数|镜像|模型|数据|脚本|驱动|版本|硬件)(?:都|也|完全|基本|是)*(?:一样|相同|一致|未变更?|没有?变(?:化|更)?|未改动?|没改)的?|(?:各位|诸位)?(?:大佬|老师|大神|兄弟|老哥|同学|同事|专家|领导|师傅)们?(?:好|帮忙|帮看下?|看下)?|请教(?:一下|个问题)?|如题|工单\s*[:：]?|(?:有)?(?:用户|客户|同事|业务方?|同学)(?:反馈|反映|报障|投诉|说)|请(?:协助|帮忙)?(?:确认|排查|处理|看下|协助)(?:一下|下)?|帮忙?看(?:一?下|看)?|在线等|急|(?:代码|配置|镜像|环境|数据|参数|什么|啥|其他)?(?:都|也)?没(?:有)?(?:人)?(?:改|动|变|注意|在意)(?:过|动|化)?(?:代码|配置|任何东西|东西|什么|啥)?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
     _I,
 )
 
