@@ -105,7 +105,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         return Stated()
     text, originals, counted = _without_models(said, found)
     text = things.without_differences(_with_rate(text))
-    text = _INTRODUCED.sub(r"\g<name> ", _UP_FOR.sub(" uptime ", _SERVER_OPTION.sub(" ", _ERROR_NAME.sub(" ", text))))
+    text = _INTRODUCED.sub(r"\g<name> ", _UP_FOR.sub(" uptime ", _SERVER_OPTION.sub(" ", _ERROR_NAME.sub(" ", _RAILS.sub(r"\g<rate>", text)))))
     wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
@@ -234,6 +234,10 @@ _UP_FOR = lazy(
     _I,
 )
 # ERR_NVGPUCTRPERM: the name of an error, and no "ERR!" in the place of a reading
+# IB 200G x 8 per node: as many cards of that rate, and no lanes of a slot
+_RAILS = lazy(
+    r"(?<![a-z0-9])(?P<rate>(?:25|40|50|100|200|400|800)\s?g(?:b|be|bps|bit|b/s)?)\s?[x*×]\s?[0-9]{1,2}(?![0-9])", _I
+)
 # max-running-requests 256, mem-fraction-static 0.9: what a server is told, and no count of requests that run
 _SERVER_OPTION = lazy(
     r"(?<![a-z])(?:max[-_]running[-_]requests|max[-_]num[-_]seqs|mem[-_]fraction[-_]static)\s*[=:]?\s*[0-9.]+", _I

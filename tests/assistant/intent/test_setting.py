@@ -74,3 +74,11 @@ def test_what_is_asked_in_other_words_has_its_page(said: str, page: str) -> None
 def test_broken_memory_and_dead_links_are_judged(said: str) -> None:
     """Whatever page their words remind of."""
     assert any(o.fact.startswith(("gpu.ecc.", "gpu.row_remap.", "link.state")) for o in understand(said).observations)
+
+
+@each("said", ["4 nodes, allreduce 12 GB/s busbw, IB 200G x 8 per node", "8 nodes with 400G x8, busbw 90 GB/s", "8xH100 70B training MFU 31% at seq 8k, expected?"])  # fmt: skip
+def test_what_a_machine_is_made_of_is_no_reading(said: str) -> None:
+    """Neither the lanes of a slot nor what a value should be."""
+    query = understand(said)
+    assert not query.compared
+    assert not any(o.fact.startswith("gpu.pcie.") for o in query.observations)
