@@ -105,7 +105,10 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         return Stated()
     text, originals, counted = _without_models(said, found)
     text = things.without_differences(_with_rate(text))
-    text = _INTRODUCED.sub(r"\g<name> ", _UP_FOR.sub(" uptime ", _SERVER_OPTION.sub(" ", _ERROR_NAME.sub(" ", _RAILS.sub(r"\g<rate>", text)))))
+    text = _INTRODUCED.sub(
+        r"\g<name> ",
+        _UP_FOR.sub(" uptime ", _SERVER_OPTION.sub(" ", _ERROR_NAME.sub(" ", _RAILS.sub(r"\g<rate>", text)))),
+    )
     wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
