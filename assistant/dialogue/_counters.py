@@ -123,7 +123,7 @@ def by_cpu(said: Sequence[Observation]) -> Text | None:
         return None
     return Text(
         f"The CPUs are the bottleneck: they are {cpu:g} % busy and the GPUs, {gpu:g} % busy, wait for them. Loading and preparing data (more or fewer workers, decoding on the GPU, a cache), launching kernels (CUDA graphs, torch.compile) or other programs on the node: top, then py-spy record on the busiest process.",
-        f"瓶颈在 CPU：CPU 忙碌 {cpu:g} %，GPU 只有 {gpu:g} %，在等 CPU。可能是数据加载与预处理（调整 worker 数、GPU 解码、缓存）、kernel 启动（CUDA graph、torch.compile）或节点上的其他程序：先看 top，再对最忙的进程用 py-spy record。",
+        f"瓶颈在 CPU：CPU 利用率 {cpu:g} %，GPU 只有 {gpu:g} %，在等 CPU。可能是数据加载与预处理（调整 worker 数、GPU 解码、缓存）、kernel 启动（CUDA graph、torch.compile）或节点上的其他程序：先看 top，再对最忙的进程用 py-spy record。",
     )
 
 
@@ -154,7 +154,9 @@ def _own(turn: Turn, said: Sequence[Observation]) -> tuple[list[Observation], di
 def in_doubt(rows: Sequence[Judged]) -> bool:
     """Whether a part of the GPU was read that does little, though its SMs have work."""
     return any(
-        r.observation.fact in _PARTS and r.band.rating != "good" and _number(r.observation) < _SOME for r in rows
+        (r.observation.fact in _PARTS and r.band.rating != "good" and _number(r.observation) < _SOME)
+        or (r.observation.fact == "gpu.activity.sm" and r.band.rating in ("bad", "poor", "fair"))
+        for r in rows
     )
 
 
@@ -234,11 +236,11 @@ def _busy(r: Judged, text: str) -> Text:
         look = "dcgmi dmon -e 1001,1002,1004,1005 -i GPU/INSTANCE -c 30"
         return Text(
             f"Busy {r.observation.value} % is not working yet, and of a MIG instance only profiling fields tell: {look}, each as a share of that instance. An instance has its profile's share of SMs and memory bandwidth, so compare with that and not with the whole GPU.",
-            f"忙碌 {r.observation.value} % 还不等于在工作；MIG 实例只有 profiling 字段能说明：{look}，均为占该实例的比例。实例只有其规格对应的 SM 与显存带宽，应与之比较，而不是与整卡比较。",
+            f"利用率 {r.observation.value} % 还不等于在工作；MIG 实例只有 profiling 字段能说明：{look}，均为占该实例的比例。实例只有其规格对应的 SM 与显存带宽，应与之比较，而不是与整卡比较。",
         )
     return Text(
         f"Busy {r.observation.value} % is not working yet: it says that some kernel is there, also one that waits. Read SM, tensor and DRAM active and the power: {LOOKS[0]}.",
-        f"忙碌 {r.observation.value} % 还不等于在工作：只说明有 kernel，等待中的也算。请读取 SM、tensor、DRAM active 与功耗：{LOOKS[0]}。",
+        f"利用率 {r.observation.value} % 还不等于在工作：只说明有 kernel，等待中的也算。请读取 SM、tensor、DRAM active 与功耗：{LOOKS[0]}。",
     )
 
 
@@ -394,7 +396,7 @@ def _by_power(told: Mapping[str, float], name: str) -> Text | None:
 
 
 _SIDES_EN = {True: "Next to no work on", None: "Little work on", False: "Work on"}
-_SIDES_ZH = {True: "几乎没有做功的型号", None: "做功偏少的型号", False: "在工作的型号"}
+_SIDES_ZH = {True: "几乎没有有效计算的型号", None: "负载偏轻的型号", False: "在工作的型号"}
 
 
 def _most_of(sides: Mapping[bool | None, Sequence[str]], busy: float, power: float) -> Text:
@@ -402,9 +404,9 @@ def _most_of(sides: Mapping[bool | None, Sequence[str]], busy: float, power: flo
     if len(sides[True]) > len(sides[None]) + len(sides[False]):
         return Text(
             f"Most likely it waits and does not work: busy {busy:g} % at {power:g} W, and a kernel that waits counts as busy.",
-            f"多半在等待而不是在工作：忙碌 {busy:g} %、功耗 {power:g} W，等待中的 kernel 也算忙碌。",
+            f"多半在等待而不是在工作：利用率 {busy:g} %、功耗 {power:g} W，等待中的 kernel 也计入利用率。",
         )
     return Text(
         f"Whether it works depends on the model: busy {busy:g} % at {power:g} W, and a kernel that waits counts as busy.",
-        f"是否在工作取决于型号：忙碌 {busy:g} %、功耗 {power:g} W，等待中的 kernel 也算忙碌。",
+        f"是否在工作取决于型号：利用率 {busy:g} %、功耗 {power:g} W，等待中的 kernel 也计入利用率。",
     )

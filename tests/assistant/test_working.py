@@ -404,6 +404,8 @@ MEANT = {
     "功耗曲线像心电图，是不是有问题": "时忙时闲",
     "MI300X GFX 活动 100% 但功耗 180W，是不是卡住了": "几乎没有有效计算",
     "推理时功耗只有 20%，正常吗": "对解码也偏低",
+    "why is SM active only 50% when util says 99": "SM active of 50 %: fair",
+    "所有 rank 都 100%，但吞吐掉了一半": "还不等于在工作",
     "how many gpu hours did we waste this week at 30% utilization on 128 gpus": "15,052.8 GPU-hours in 168 h",
     "限制到 400W 的 H100 会慢多少": "约损失",
 }
@@ -437,6 +439,8 @@ TOLD_BY = {
     "how can I tell whether a card is really computing": "Read power, SM active",
     "how do I know if my GPUs are actually computing or just waiting on nccl": "Read power, SM active",
     "怎么看 GPU 是不是在空转": "用 dcgmi dmon",
+    "怎么证明 100% 利用率是 NCCL 自旋造成的": "用 dcgmi dmon",
+    "tell me which jobs waste gpus": "Count idle GPUs of a cluster",
     "could my dataloader be the reason for 55% utilization": "Run the loop on one batch",
     "why does my GPU util look like a square wave?": "Power or utilization that drops at equal distances",
     "60% of gpu memory is used, does that mean the gpu is doing work?": "No: memory in use says only",
