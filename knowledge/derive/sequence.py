@@ -53,7 +53,8 @@ STATES: Mapping[str, Judge] = {
     "node.slurm.state": _slurm,
     **{f"node.service.{name}.state": _words("running", "stopped failed not_running restarting") for name in _SERVICES},
 }  # fmt: skip
-COUNTS = ("node.gpu.count", "node.pci.gpu_count")  # good is what there are most of
+LISTED = "node.gpu.listed"  # what a table shows; that of one GPU was asked for one (`-i`)
+COUNTS = ("node.gpu.count", "node.pci.gpu_count", LISTED)  # good is what there are most of
 
 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
@@ -69,7 +70,12 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
         for (fact, subject), found in several.items()
         if subject not in others and (c := _change(fact, subject, found))
     ]
-    return [*observations, *changes] if changes else list(observations)
+    counted = {c.subject for c in changes if _state(c) == "node.gpu.count"}
+    return [*observations, *(c for c in changes if _state(c) != LISTED or c.subject not in counted)]
+
+
+def _state(o: Observation) -> object:
+    return o.value.get("state") if isinstance(o.value, Event) else None
 
 
 def _is_look(o: Observation) -> bool:
@@ -81,6 +87,8 @@ def _change(fact: str, subject: Subject, found: Sequence[Observation]) -> Observ
     course = in_order(found)
     if course[0].at is None and len({o.source.call for o in course}) > 1:
         return None  # two files that tell no time: which was first nobody can say of a state, so they disagree
+    if fact == LISTED:
+        course = [o for o in course if o.value != 1] or course
     most = max((o.value for o in course if isinstance(o.value, int)), default=0)
     judge = STATES.get(fact) or (lambda value: value == most)
     judged = [(good, o) for o in course if (good := judge(o.value)) is not None]
