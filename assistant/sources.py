@@ -503,6 +503,7 @@ def _read_document(
         at = part.numbers[line - 1] if part and 0 < line <= len(part.numbers) else line
         g.lost(name, _of_part(part, _not_read(what, at)))
     looks = moments.moments(written) if told else moments.Moments()
+    looks = looks if looks.times else moments.of_name(name)
     told = [_ordered(o, g.order) for o in still_told(moments.dated(told, looks), looks)]
     g.observations += [_placed(o, part.numbers) for o in told] if part else told
     if state is Whole.UNTOLD:

@@ -171,6 +171,17 @@ def moments(text: str) -> Moments:
     return Moments(tuple(numbers), tuple(times))
 
 
+# nvlink-20261103-0300.txt    ibstat.2026-11-03T03:00:00.log    perfquery_2026-11-03_03-00.txt
+_IN_NAME = lazy(r"(?<!\d)(20\d\d)([-_.]?)(\d\d)\2(\d\d)[-_.T]?(\d\d)[-_:.]?(\d\d)(?:[-_:.]?(\d\d))?(?!\d)")
+
+
+def of_name(name: str) -> Moments:
+    """The time that a file's name tells of all that is in it; none where it tells no date and clock."""
+    found = _IN_NAME.search(name.rpartition("/")[2])
+    stamp = parse_iso("{0}-{2}-{3} {4}:{5}:{s}".format(*found.groups(), s=found[7] or "00")) if found else None
+    return Moments((0,), (At(stamp.value, stamp.clock),)) if stamp is not None else Moments()
+
+
 def dated(told: Sequence[Observation], known: Moments) -> list[Observation]:
     """`told`, with the time of their look for the values whose output prints none."""
     return [replace(o, at=when.at, clock=when.clock) if (when := _open(o, known)) else o for o in told]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from knowledge.observation import Clock, Observation, Source, node
-from probes.moments import dated, moment_of, moments
+from probes.moments import dated, moment_of, moments, of_name
 from tests.cases import each
 
 HOUR = 3600 * 10**9
@@ -58,3 +58,30 @@ def test_what_has_a_time_keeps_it_and_what_stands_ahead_of_all_times_gets_none()
     early = Observation("node.gpu.count", node(), 8, source=Source("x", "f", 1))
     timed = Observation("node.gpu.count", node(), 8, source=Source("x", "f", 3), at=5, clock=Clock.BOOT)
     assert dated([early, timed], moments(text)) == [early, timed]
+
+
+@each(
+    "name",
+    [
+        "nvlink-20261103-0300.txt",
+        "/a/ibstat.2026-11-03T03:00:00.log",
+        "perfquery_2026-11-03_03-00.txt",
+        "n1.202611030300.txt",
+    ],
+)
+def test_a_file_may_have_its_time_in_its_name(name: str) -> None:
+    assert [(at.clock, at.at) for at in of_name(name).times] == [(Clock.LOCAL, THREE)]
+
+
+@each(
+    "name",
+    [
+        "nvlink-e.txt",
+        "ibstat-20261103.txt",
+        "job-20261399-0300.txt",
+        "case-120261103030012.txt",
+        "/20261103-0300/ibstat.txt",
+    ],
+)
+def test_other_numbers_in_a_name_are_no_time(name: str) -> None:
+    assert not of_name(name).times
