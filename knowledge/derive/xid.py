@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -94,9 +94,10 @@ def _together(batch: list[Observation]) -> list[Observation]:
         if len({pid for _, pid, _ in rows}) < 2 and not any(folded):
             continue
         rows.sort()
-        hidden = _hidden(batch[i] for _, _, i in rows)
+        hidden, spans = _hidden(batch[i] for _, _, i in rows), _folded_spans(batch[i] for _, _, i in rows)
         seen: Counter[int] = Counter()
         first = last = 0
+        known: dict[int, int] = {}  # time -> programs among the folded lines of its moment
         for at, _, i in rows:
             while last < len(rows) and rows[last][0] <= at + MOMENT:
                 seen[rows[last][1]] += 1
@@ -107,7 +108,9 @@ def _together(batch: list[Observation]) -> list[Observation]:
                 first += 1
             place = bisect_left(hidden, at - MOMENT, key=itemgetter(1))
             more = place < len(hidden) and hidden[place][0] <= at + MOMENT
-            programs = max(len(seen), _folded(batch[i]))
+            if spans and at not in known:
+                known[at] = _programs_of(spans, at)
+            programs = max(len(seen), _folded(batch[i]), known.get(at, 0))
             out[i] = _with(batch[i], {"programs": programs, **({"programs_at_least": True} if more else {})})
     return out
 
@@ -116,6 +119,20 @@ def _folded(o: Observation) -> int:
     """How many programs are known to be among those that an event stands for, in one moment."""
     programs = o.value.get("programs_folded") if isinstance(o.value, Event) else None
     return programs if isinstance(programs, int) else 0
+
+
+def _folded_spans(events: Iterable[Observation]) -> list[tuple[int, int, int]]:
+    """Begin and end of what events stand for, and how many programs are among it in one moment; in order."""
+    return sorted((*o.window, n) for o in events if o.window is not None and (n := _folded(o)))
+
+
+def _programs_of(spans: Sequence[tuple[int, int, int]], at: int) -> int:
+    """How many programs are among those of `spans` (see `_folded_spans`) that lie in the moment of `at` as a whole."""
+    first, last = (
+        bisect(spans, time, key=itemgetter(0))
+        for bisect, time in ((bisect_left, at - MOMENT), (bisect_right, at + MOMENT))
+    )
+    return max((programs for _, end, programs in spans[first:last] if end <= at + MOMENT), default=0)
 
 
 def _hidden(events: Iterable[Observation]) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis, diagnose
-from knowledge.observation import AT_LEAST, Event, Observation, how_many
+from knowledge.derive import derive
+from knowledge.observation import AT_LEAST, Clock, Event, Observation, Source, gpu, how_many
 from probes import native
 from probes._scan_fold import (
     LIBRARY,
@@ -479,6 +480,30 @@ def test_programs_that_fail_at_once_are_known_of_lines_that_were_all_folded(apar
     told = [o.value.get("programs_folded") for o in found if isinstance(o.value, Event) and o.times > 1]
     assert told
     assert any(told) is seen
+
+
+@each("began, programs", [(0, 4), (9, 1)])
+def test_a_line_has_the_programs_of_those_that_were_folded_within_its_moment(began: int, programs: int) -> None:
+    """Where they lie in it as a whole: of a longer span of time nobody knows which moment it was."""
+    second, at = 10**9, 1_787_107_256 * 10**9
+    one = Observation(
+        "xid",
+        gpu("0000:3b:00.0", "n1"),
+        Event(31, {"pid": 4242}),
+        source=Source("log", "kern.log", 1),
+        at=at,
+        clock=Clock.REALTIME,
+    )
+    last = replace(
+        one,
+        value=Event(31, {"pid": 5151, "programs_folded": 4}),
+        at=at + second,
+        times=6,
+        window=(at - began * second, at + second),
+    )
+    (told,) = (o.value for o in derive([one, last]) if o.fact == "xid" and o.times == 1)
+    assert isinstance(told, Event)
+    assert told.get("programs") == max(programs, 2)
 
 
 @each("outages, title", [(9, "again and again: 9x in this log"), (200, "again and again: at least 70x in this log")])
