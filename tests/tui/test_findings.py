@@ -81,8 +81,11 @@ async def test_a_value_is_edited_and_the_difference_shown_and_asked(tmp_path: Pa
             dialog.query_one(Input).value = "1"
         else:
             assert dialog.query_one(OptionList).highlighted is not None
+        await pilot.resize_terminal(80, 14)
         await pilot.press("enter")
         await until(pilot, lambda: "Supposed: " in screen(pilot.app))
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: dialog.query_one("#difference").region.height > 4)  # it takes the room that there is
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(pilot.app.screen, WhatIf))
         await until(pilot, lambda: "what if " in screen(pilot.app) and "Supposed: " in screen(pilot.app), 60)
