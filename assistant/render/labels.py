@@ -177,7 +177,9 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
     ``rank 1 (pid 4243)``, ``process 4242 (train.py)``, ``the node of ibstat.txt``."""
     if called and (known := called.get(subject)) is not None:
         if subject.scope is Scope.NODE:
-            return {"zh": f"{known} 的节点" if known else "所给文件的节点"}.get(lang, f"the node of {known or 'these files'}")
+            return {"zh": f"{known} 的节点" if known else "所给文件的节点"}.get(
+                lang, f"the node of {known or 'these files'}"
+            )
         if subject.scope is not Scope.PROCESS:
             return f"{scope_name(subject.scope, lang)} {known}{aside(subject.id, lang)}"
         if isinstance(known, int):
