@@ -56,7 +56,9 @@ def machine_made(raw: str) -> bool:
 def note(seen: str, lang: str) -> str:
     """What a proof notes of its comparison, in `lang`; what is not known here stays."""
     if lang != "zh":
-        return _PEERS.sub(lambda m: f"{'as much as' if m[1] == '1' else f'{m[1]} times'} the peers' median of {m[2]}", seen)
+        return _PEERS.sub(
+            lambda m: f"{'as much as' if m[1] == '1' else f'{m[1]} times'} the peers' median of {m[2]}", seen
+        )
     for pattern, said in _NOTES_ZH:
         if found := pattern.fullmatch(seen):
             return found.expand(said)

@@ -387,7 +387,10 @@ def _two_of_a_kind(text: str, a: _Value, b: _Value) -> tuple[str, str] | None:
 
 
 # 一张 x16 一张 x8 | one at x16 and one at x8: right ahead of its value
-_LISTED_ONE = lazy(r"(?:[一1另]一?\s?[张块台个](?:卡|机器|口)?|(?<![a-z])(?:one|the other)(?:\s+(?:is|at|runs|with|on|has|shows)){0,2})\s*(?:是|为|只有|有|显示|跑)?\s*$", _I)
+_LISTED_ONE = lazy(
+    r"(?:[一1另]一?\s?[张块台个](?:卡|机器|口)?|(?<![a-z])(?:one|the other)(?:\s+(?:is|at|runs|with|on|has|shows)){0,2})\s*(?:是|为|只有|有|显示|跑)?\s*$",
+    _I,
+)
 
 
 def _kind(left: str, right: str, called: dict[str, _Whose]) -> tuple[Against | None, bool]:

@@ -47,7 +47,9 @@ _NUMBER = lazy(rf"([0-9]{{1,10}})(?![0-9A-Za-z_]){_COUNTS}", _I)
 _OF = r"[\s:#=_(\[\"']*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"
 
 _XID = lazy(rf"(?<![A-Za-z])(?P<s>s?)xids?-?{_OF}(?=[0-9])", _I)
-_PID = lazy(rf"{_L}(?<!parent )(?:pids?|process(?:es)?|procs?)-?{_OF}(?=[0-9])|(?<!父)进程{_OF}(?:pid)?{_OF}(?=[0-9])", _I)
+_PID = lazy(
+    rf"{_L}(?<!parent )(?:pids?|process(?:es)?|procs?)-?{_OF}(?=[0-9])|(?<!父)进程{_OF}(?:pid)?{_OF}(?=[0-9])", _I
+)
 _CALLED = lazy(
     r"(?P<what>\bkernels?|\boperators?|\bops?|算子|内核(?:函数)?)"
     r"(?:\s{0,3}[`'\"“‘「](?P<quoted>[^`'\"”’」]{1,300})[`'\"”’」]|(?:\s{1,3}|(?<=[\u4e00-\u9fff]))(?P<name>[A-Za-z_$?][\w:.$<>,*&()\[\]~+/-]{1,300}))",

@@ -20,7 +20,7 @@ _SAID: dict[int, Text] = {
 }  # fmt: skip
 # PostgreSQL's SQLSTATE (its manual, appendix A): lock_not_available, query_canceled
 _SERVER_SAID = {
-    "55P03": Text("another session keeps its tables locked", "另一个会话一直锁定着它的表"),
+    "55P03": Text("another session keeps it locked", "另一个会话一直锁定着它"),
     "57014": Text("the server ended the statement at its time limit", "语句超时，已被服务器终止"),
 }
 
