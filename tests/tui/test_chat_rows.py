@@ -115,9 +115,12 @@ def test_only_the_first_finding_is_open() -> None:
 
 def test_in_full_there_is_more() -> None:
     answer = next(a for a in answers() if a.view is not None and a.view.blocks)
-    some = laid(answer, 100, opened=True)[0]
+    some = "\n".join(laid(answer, 100, opened=True)[0])
     turn = Turn("question", shown=in_full(answer), full=True)
-    assert len(turn.rows(100, t, "en", live=True)[0]) > len(some)
+    full = "\n".join("".join(span.text for span in row) for row in turn.rows(100, t, "en", live=True)[0])
+    for name in ("rule: ", "why: ", "mistaken for it: ", "sources: "):
+        assert name in full
+        assert name not in some
 
 
 def test_chips_of_the_newest_answer_have_letters_and_older_ones_do_not() -> None:
