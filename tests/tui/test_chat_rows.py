@@ -118,7 +118,7 @@ def test_in_full_there_is_more() -> None:
     some = "\n".join(laid(answer, 100, opened=True)[0])
     turn = Turn("question", shown=in_full(answer), full=True)
     full = "\n".join("".join(span.text for span in row) for row in turn.rows(100, t, "en", live=True)[0])
-    for name in ("rule: ", "why: ", "mistaken for it: ", "sources: "):
+    for name in ("  rule: ", "  why: ", "  mistaken for it: ", "  sources: "):
         assert name in full
         assert name not in some
 
