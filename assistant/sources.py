@@ -29,7 +29,9 @@ from probes import moments
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format, LogFormat
-from probes.labels import Part, apart, headed
+from probes.labels import Part, headed
+from probes.labels import apart as labelled
+from probes.pieces import Named, apart, recognised, standing
 from probes.scan import Note, Scanned, ScanResult, scan
 from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, Whole, closed, says_cut, whole
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 EMPTY = Text("is empty", "为空文件")
 PEEK = 8_192  # characters behind labels: a log is not looked through twice for documents
 HEAD = 65_536  # bytes that a format is recognised by (probes.base.DocumentFormat.sniff)
+PASTE = 1 << 20  # bytes: in a log that is longer nobody looks for outputs of tools between its lines
 DOCUMENT_CAP = 256 << 20  # bytes of a document: the largest bug reports are a tenth of it
 AT_ONCE = 64 << 20  # bytes: a log of so many is worth a process of its own, where there are several and a core is free
 TOLD = ("node.gpu.expected",)  # facts that options of the command line give
@@ -147,26 +150,13 @@ def parse_text(kind: str, text: str) -> list[Observation]:
 
     ValueError when nothing recognises an ``input``.
     """
-    data = text.encode("utf-8", "surrogatepass")
     if kind in ("kmsg", "log"):
-        return list(scan([_named(data, kind)], formats.log_formats()).observations)
+        return list(scan([Named(text, kind)], formats.log_formats()).observations)
     g = _Gathering("", None)
-    _read_stream(kind, _named(data, kind), g, None)
+    _read_stream(kind, Named(text, kind), g, None)
     if not g.kinds:
         raise ValueError("no format recognises the text")
     return g.observations
-
-
-class _Stream(io.BytesIO):
-    """Bytes with a name for people."""
-
-    name = "-"
-
-
-def _named(data: bytes, name: str) -> BinaryIO:
-    stream = _Stream(data)
-    stream.name = name
-    return stream
 
 
 # --- what was named -----------------------------------------------------------------------
@@ -299,7 +289,7 @@ def _holds_several(path: str) -> bool:
     _, stream, _, _ = opened(path)
     with stream:
         head = _text(_fill(unpacked(stream), HEAD))
-    return bug_report.sniff(head) > 0 or (bool(headed(head)[0]) and _by_machine(head, _recognised(head)[0]))
+    return bug_report.sniff(head) > 0 or (bool(headed(head)[0]) and _by_machine(head, recognised(head)[0]))
 
 
 def _ahead(paths: Sequence[str], g: _Gathering, size: int) -> dict[str, ScanResult]:
@@ -339,15 +329,15 @@ def _kind_of(path: str) -> Format | None:
 
 
 def _sniff(head: str) -> Format | None:
-    found = _recognised(head)[0]
+    found = recognised(head)[0]
     return _labelled(head, found) or found
 
 
 def _labelled(head: str, found: Format | None) -> DocumentFormat | None:
     """The document that stands behind the labels of an input's lines; None where the input, with them, is surer to be one."""
     sure = found.sniff(head) if isinstance(found, DocumentFormat) else 0
-    for part in apart(bare(head, commands=False).text)[0]:
-        kind = _recognised(part.text[:PEEK])[0]
+    for part in labelled(bare(head, commands=False).text)[0]:
+        kind = recognised(part.text[:PEEK])[0]
         if isinstance(kind, DocumentFormat) and kind.files is None and kind.sniff(bare(part.text).text) >= sure:
             return kind
     return None
@@ -358,24 +348,11 @@ def _by_machine(head: str, found: Format | None) -> bool:
     an output that is surer to be one as it stands.
     """
     parts, _, sure = headed(bare(head, commands=False).text)
-    kinds = [(part.text, _recognised(part.text[:PEEK])[0]) for part in parts]
+    kinds = [(part.text, recognised(part.text[:PEEK])[0]) for part in parts]
     if sure:
         return any(kind is not None or _not_reached(text) for text, kind in kinds)
     least = found.sniff(head) if found is not None else 1
     return any(kind is not None and kind.sniff(bare(text).text) >= least for text, kind in kinds)
-
-
-def _recognised(head: str) -> tuple[Format | None, bool]:
-    """What recognises the first part of an input, a document also with a prompt, quote signs or marks around it; and whether
-    the commands behind prompts are to be left out with them, since it is not recognised otherwise."""
-    from probes import registry  # loads every parser
-
-    for commands in (False, True):
-        plain = bare(head, commands)
-        found = registry.sniff(plain.text) if plain.found or not commands else None
-        if isinstance(found, DocumentFormat):
-            return found, commands
-    return registry.sniff(head), False
 
 
 def _binary(head: bytes) -> DocumentFormat | None:
@@ -422,21 +399,24 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
         else:
             g.lost(name, strange)
         return
-    found, commands = _recognised(_text(head))
+    found, commands = recognised(_text(head))
     if _by_machine(_text(head), found):
         _read_parts(name, _all(name, head, reader, g, size), g, reader.problem is None, headed)
         return
     if _labelled(_text(head), found) is not None:
         text = _all(name, head, reader, g, size)
         logged = isinstance(found, LogFormat) and _read_as_log(name, text, g)
-        _read_parts(name, text, g, reader.problem is None, apart, logged)
+        _read_parts(name, text, g, reader.problem is None, labelled, logged)
         return
     if isinstance(found, DocumentFormat) and found.files is not None and again is not None:
         g.whole.setdefault(found, []).append(again)
         return
     if isinstance(found, DocumentFormat):
         text = _all(name, head, reader, g, size)
-        _read_document(found, name, text, g, commands, reader.problem is None)
+        _read_text(found, name, text, g, commands, reader.problem is None)
+        return
+    head += _fill(reader, PASTE - len(head)) if len(head) == HEAD else b""
+    if len(head) < PASTE and _read_outputs(found, name, _text(head), g, commands, reader.problem is None):
         return
     source = again if again is not None else _joined(head, reader, name)
     result = scan([source], formats.log_formats(), g.context, g.progress)
@@ -481,6 +461,63 @@ def _all(name: str, head: bytes, reader: Reader, g: _Gathering, size: int | None
     if reader.problem is not None:
         g.lost(name, reader.problem)
     return _text(bytes(data))
+
+
+def _read_text(
+    found: DocumentFormat, name: str, text: str, g: _Gathering, commands: bool, unbroken: bool, part: Part | None = None
+) -> None:
+    """Read a document, and what else stands in its text."""
+    if not _read_outputs(found, name, text, g, commands, unbroken, part):
+        _read_document(found, name, text, g, commands, unbroken, part)
+
+
+def _read_outputs(
+    found: Format | None, name: str, text: str, g: _Gathering, commands: bool, unbroken: bool, part: Part | None = None
+) -> bool:
+    """Read the outputs that stand in one text, each as what it is, and the lines of logs among them; False where it is a single one."""
+    from probes.parse import bug_report
+
+    if found is bug_report.FORMAT:  # its parser does so with each of its sections
+        return False
+    plain = bare(text, commands=False)
+    logged = standing(plain.text)
+    if logged and isinstance(found, DocumentFormat):
+        logged = standing(plain.text, {(o.fact, o.source.line) for o in found.parse(plain.text, g.context(name))})
+    if logged:
+        rest = ("" if n in logged else line for n, line in enumerate(plain.text.split("\n"), 1))
+        found, commands = recognised("\n".join(rest)[:HEAD])
+    outputs = apart(plain.text, logged, found, commands)
+    if outputs is None:
+        return False
+    if plain.found:
+        g.notes.append(Note(name, plain.words))
+    host = part.host if part else ""
+    numbers = part.numbers if part else range(1, plain.text.count("\n") + 2)
+    for piece in outputs.pieces:
+        own = Part(part.label if part else "", host, piece.text, tuple(numbers[piece.first - 1 : piece.last]))
+        _read_document(piece.format, name, piece.text, g, piece.commands, unbroken, own)
+    _read_logs(name, outputs.logs, g, Part(part.label if part else "", host, "", tuple(numbers)))
+    return True
+
+
+def _read_logs(name: str, text: str, g: _Gathering, part: Part) -> None:
+    """Read the lines of logs that stand among outputs: what is not among them may have occurred, unless they are a log of their own."""
+    from probes.parse import bug_report
+
+    result = scan([Named(text, name)], formats.log_formats(), lambda _: Context(name, part.host or g.host))
+    own = "\n".join(line for line in text.split("\n") if line.strip())
+    sure = {f.name: f.sniff(own) for f in formats.log_formats()}
+
+    def tells(o: Observation) -> bool:
+        certain = sure.get(o.source.probe, 0)
+        return o.status is Status.OK or (certain >= bug_report.CERTAIN and o.window is not None)
+
+    told = [o for o in result.observations if tells(o)]
+    g.observations += [_placed(o, part.numbers) for o in told]
+    _note_all(result.notes, g)
+    names = dict.fromkeys(o.source.probe for o in told)
+    if names:
+        g.kinds.append((name, tuple(names)))
 
 
 def _read_document(
@@ -528,8 +565,8 @@ def _not_read(what: str | Text, line: int) -> Text:
 def _read_as_log(name: str, text: str, g: _Gathering, part: Part | None = None) -> bool:
     """Read a text, or a part of one, as a log, unless no line of it tells anything; a part also where it is sure to be a log."""
     host = part.host if part else ""
-    result = scan([_named(text.encode(), name)], formats.log_formats(), lambda n: Context(n, host or g.host))
-    known = part is not None and isinstance(_recognised(part.text[:HEAD])[0], LogFormat)
+    result = scan([Named(text, name)], formats.log_formats(), lambda n: Context(n, host or g.host))
+    known = part is not None and isinstance(recognised(part.text[:HEAD])[0], LogFormat)
     if any(o.status is Status.OK for o in result.observations) or known:
         told = [_placed(o, part.numbers) for o in result.observations] if part else result.observations
         _take(told, result.notes, result.inputs, g)
@@ -549,11 +586,11 @@ def _read_parts(
     was read as a log already (`logged`), its documents are what is left to read.
     """
     parts, left, *_ = split(bare(text, commands=False).text)
-    _note_parts(name, parts, 0 if logged else len(left), split is apart, g)
+    _note_parts(name, parts, 0 if logged else len(left), split is labelled, g)
     for part in parts:
-        found, commands = _recognised(part.text[:HEAD])
+        found, commands = recognised(part.text[:HEAD])
         if isinstance(found, DocumentFormat) and found.files is None:
-            _read_document(found, name, part.text, g, commands, unbroken, part)
+            _read_text(found, name, part.text, g, commands, unbroken, part)
         elif not logged and not _read_as_log(name, part.text, g, part):
             _part_unknown(name, part, g)
 
@@ -572,7 +609,7 @@ def _part_unknown(name: str, part: Part, g: _Gathering) -> None:
 
 def _unreached(name: str, head: str, g: _Gathering) -> None:
     """Machines of a gathered log of which ssh's own words are all that stands there."""
-    for part in apart(bare(head, commands=False).text)[0] if _NOT_SSH.search(head) else ():
+    for part in labelled(bare(head, commands=False).text)[0] if _NOT_SSH.search(head) else ():
         written = [line for line in part.text.splitlines() if line.strip()]
         if part.host and written and all(_NOT_SSH.fullmatch(line) for line in written):
             _part_unknown(name, part, g)

@@ -197,7 +197,10 @@ def split(text: str) -> list[Section]:
             out.append(Section(name, body[0].number, "\n".join(line.text for line in body), host, typed))
         if head is None:
             break
-        name, host, typed = head.name, head.host or host, head.typed
+        if head.lines or any(
+            line.text.strip() for line in body
+        ):  # else a headline directly behind the command that printed it
+            name, host, typed = head.name, head.host or host, head.typed
         start = index + head.lines
         index += max(1, head.lines)
     return out
@@ -312,7 +315,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     formats = [format_ for format_ in registry.formats() if format_.name != NAME]
     found = _UNAME.search(text[:HEAD])
     host = context.host or (found[1] if found else "")
-    sections = split(text)
+    sections = [own for section in split(text) for own in _outputs(section)]
     parts = [
         _section(section, formats, replace(context, host=context.host or section.host or host)) for section in sections
     ]
@@ -320,6 +323,22 @@ def parse(text: str, context: Context) -> list[Observation]:
     across = Emitter(replace(context, host=host), NAME, REVISION)  # what only two sections tell together
     module_fits(across, lines_of(text[:HEAD]))
     return _once([*parts, across.out])
+
+
+def _outputs(section: Section) -> list[Section]:
+    """The outputs that stand in one section, which nobody set apart."""
+    from probes import pieces, registry
+
+    logged = pieces.standing(section.text)
+    rest = "\n".join("" if n in logged else line.text for n, line in enumerate(lines_of(section.text), 1))
+    whole = registry.sniff(rest[:HEAD]) or best(
+        registry.document_formats(), _with_command(replace(section, text=rest))[:HEAD]
+    )
+    if whole is FORMAT or (found := pieces.apart(section.text, logged, whole)) is None:
+        return [section]
+    own = [replace(section, start_line=section.start_line + piece.first - 1, text=piece.text) for piece in found.pieces]
+    later = [replace(one, name="", typed=False) for one in own[1:]]
+    return [*own[:1], *later, replace(section, name="", typed=False, text=found.logs)]
 
 
 def _section(section: Section, formats: Sequence[Format], context: Context) -> list[Observation]:
@@ -431,6 +450,11 @@ def _banner(lines: Sequence[Line], index: int) -> _Head | None:
     if not name or not (commands or rule[1] == "#" or _is_title(name)):
         return None
     return _Head(name, len(inside) + 2)
+
+
+def is_prompt(line: str) -> bool:
+    """Whether a command at a prompt stands in this line."""
+    return (found := _one_line(line)) is not None and found.typed
 
 
 def _one_line(text: str) -> _Head | None:

@@ -1,0 +1,253 @@
+"""Several outputs in one text that nobody set apart: which lines each of them takes, and what is left.
+
+People paste one output below the other: with a blank line, a code fence or a sentence between them, and a line of the kernel
+log wherever it was printed. A block (lines without a blank one among them) that a format recognises alone begins an output of
+that format; blocks that nobody recognises belong to the output ahead of them, as the blocks of any report do. A line of a log stands in
+an output without belonging to it. What no output takes is left, to be read line by line. Line numbers stay those of the text.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, TypeGuard
+
+from knowledge.lazy import lazy
+from knowledge.observation import Event, Status
+from probes.around import bare
+from probes.base import DocumentFormat, Format, LogFormat
+from probes.whole import Whole
+from probes.whole import whole as whole_of
+
+HEAD = 65_536  # characters that a block is recognised by
+MOST = 512  # blocks that begin differently and are looked at: those of one report begin alike
+_DIGITS = lazy(r"[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
+_HEADS = 2  # blocks ahead of an output that may be its heading
+_AT_MOST = 16  # blocks of the beginning of an output that tell what it is
+_LINE = 500  # characters of a line that tell whether it is one of a log
+_BEGINS = 3  # lines of a block that tell it from others: a ruled line begins tables of many kinds
+
+
+class Piece(NamedTuple):
+    """One output: its format, whether the commands behind prompts are to be left out of it, its first line (1-based), its text."""
+
+    format: DocumentFormat
+    commands: bool
+    first: int
+    text: str
+
+    @property
+    def last(self) -> int:
+        """Its last line."""
+        return self.first + self.text.count("\n")
+
+
+class Apart(NamedTuple):
+    """The outputs of a text in order, and what is a log in it: all other lines of that are blank."""
+
+    pieces: tuple[Piece, ...]
+    logs: str
+
+
+class Named(io.BytesIO):
+    """A text as a file with a name for people."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__(text.encode("utf-8", "surrogatepass"))
+        self.name = name
+
+
+class _Block(NamedTuple):
+    start: int  # of its lines the first, from 0, and the one behind the last
+    end: int
+
+
+class _Run(NamedTuple):
+    format: DocumentFormat
+    commands: bool
+    blocks: list[_Block]
+
+
+def recognised(head: str) -> tuple[Format | None, bool]:
+    """What recognises the first part of an input, a document also with a prompt, quote signs or marks around it; and whether
+    the commands behind prompts are to be left out with them, since it is not recognised otherwise."""
+    from probes import registry  # loads every parser
+
+    for commands in (False, True):
+        plain = bare(head, commands)
+        found = registry.sniff(plain.text) if plain.found or not commands else None
+        if isinstance(found, DocumentFormat):
+            return found, commands
+    return registry.sniff(head), False
+
+
+def standing(text: str, taken: Collection[tuple[str, int | None]] = ()) -> set[int]:
+    """The lines (1-based) that a log format takes for one of its log by itself, and that tell something of which no other tells the
+    same: `taken` are facts and lines of what another format told."""
+    from probes import registry
+    from probes.parse import _kernel_unread
+    from probes.scan import scan
+
+    lines = _lines(text)
+    logs = registry.log_formats()
+    out: set[int] = set()
+    for o in scan([Named(text, "")], logs).observations:
+        line = o.source.line
+        if o.status is not Status.OK or line is None or line > len(lines) or (o.fact, line) in taken:
+            continue
+        own = lines[line - 1][:_LINE]
+        told = isinstance(o.value, Event) and (line in out or max(f.sniff(own) for f in logs) >= registry.LOG)
+        if told or o.fact == _kernel_unread.FACT:  # a driver or a daemon begins that line
+            out.add(line)
+    return out
+
+
+def apart(text: str, logged: Collection[int], whole: Format | None = None, commands: bool = False) -> Apart | None:
+    """The outputs in `text`; None where it is one, or a log without any.
+
+    `logged` are the lines (1-based) of a log that stand on their own, `whole` is what recognises the rest of the text, with its `commands`.
+    """
+    lines = _lines(text)
+    blocks = list(_blocks(lines, logged))
+    kinds = list(_kinds(lines, blocks))
+    of_log = [block for block, (kind, _) in zip(blocks, kinds, strict=True) if isinstance(kind, LogFormat)]
+    runs = _runs(lines, blocks, kinds)
+    if isinstance(whole, DocumentFormat) and len(runs) < 2:
+        if not logged and not of_log:
+            return None
+        runs = [_Run(whole, commands, [block for block in blocks if block not in of_log])]
+    if not runs:
+        return None
+    log_lines = {n for block in _about(blocks, kinds) for n in range(*block)} | {n - 1 for n in logged}
+    logs = "\n".join(line if n in log_lines else "" for n, line in enumerate(lines))
+    return Apart(tuple(_piece(lines, run) for run in runs if run.blocks), logs)
+
+
+def _about(blocks: Sequence[_Block], kinds: Sequence[tuple[Format | None, bool]]) -> Iterator[_Block]:
+    """The blocks of logs, and those next to them that nobody recognises: what is told by several lines may have blank ones among them."""
+    for stretch, group in groupby(zip(blocks, kinds, strict=True), key=lambda row: not _is_output(row[1][0])):
+        rows = list(group)
+        if stretch and any(isinstance(kind, LogFormat) for _, (kind, _) in rows):
+            yield from (block for block, _ in rows)
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _blocks(lines: Sequence[str], logged: Collection[int]) -> Iterator[_Block]:
+    start = None
+    for n, line in enumerate(lines):
+        if line.strip() and n + 1 not in logged:
+            start = n if start is None else start
+        elif start is not None:
+            yield _Block(start, n)
+            start = None
+    if start is not None:
+        yield _Block(start, len(lines))
+
+
+def _kinds(lines: Sequence[str], blocks: Sequence[_Block]) -> Iterator[tuple[Format | None, bool]]:
+    """What recognises each block alone. Blocks that begin alike are of one kind."""
+    known: dict[tuple[str, ...], tuple[Format | None, bool]] = {}
+    for block in blocks:
+        begins = lines[block.start : min(block.end, block.start + _BEGINS)]
+        key = tuple(_DIGITS.sub("0", line[:200]) for line in begins)
+        if key not in known:
+            known[key] = recognised(_text(lines, block)) if len(known) < MOST else (None, False)
+        yield known[key]
+
+
+def _text(lines: Sequence[str], *blocks: _Block) -> str:
+    return "\n\n".join("\n".join(lines[b.start : b.end])[:HEAD] for b in blocks)[:HEAD]
+
+
+def _runs(lines: Sequence[str], blocks: Sequence[_Block], kinds: Sequence[tuple[Format | None, bool]]) -> list[_Run]:
+    """The outputs with the blocks of each."""
+    runs: list[_Run] = []
+    open_: list[_Block] = []  # blocks that nobody recognises alone, since the last that somebody did
+
+    def close(ahead: _Run | None = None) -> None:
+        """Give the open blocks to outputs of several such, to the one behind them, or to the one before."""
+        left = _typed(lines, open_) if ahead is not None else len(open_)
+        own, asked = open_[:left], open_[left:]  # behind a prompt stands what it asked for
+        while own and (found := _first_of(lines, own, ahead)) is not None:
+            run, at, end = found
+            before(own[:at])
+            if runs and runs[-1].format is run.format:
+                runs[-1].blocks.extend(run.blocks)
+            else:
+                runs.append(run)
+            own = own[end:]
+        if ahead is not None and asked != open_ and _suits(lines, heads := [*own[-_HEADS:], *asked], ahead):
+            asked = heads  # whose they are nobody can tell: both may read them
+        before(own)
+        if ahead is not None:
+            ahead.blocks[:0] = asked
+        open_.clear()
+
+    def before(own: Sequence[_Block]) -> None:
+        if own and runs and not _ended(lines, runs[-1]):
+            runs[-1].blocks.extend(own)
+
+    for block, (kind, commands) in zip(blocks, kinds, strict=True):
+        if _is_output(kind):
+            if runs and runs[-1].format is kind and len(open_) - _typed(lines, open_) == 0:
+                runs[-1].blocks.extend((*open_, block))
+                open_.clear()
+                continue
+            run = _Run(kind, commands, [block])
+            close(run)
+            runs.append(run)
+        elif isinstance(kind, LogFormat):
+            close()
+        else:
+            open_.append(block)
+    close()
+    return runs
+
+
+def _first_of(lines: Sequence[str], blocks: Sequence[_Block], ahead: _Run | None) -> tuple[_Run, int, int] | None:
+    """The first output of several blocks of which nobody recognises one alone, and where among them it begins and is known."""
+    for end in range(1, min(len(blocks), _AT_MOST) + 1):
+        kind, commands = recognised(_text(lines, *blocks[:end]))
+        if not _is_output(kind):
+            continue
+        if ahead is not None and ahead.format is kind:
+            return None
+        sure, start = kind.sniff(_text(lines, *blocks[:end])), 0
+        while start + 1 < end and kind.sniff(_text(lines, *blocks[start + 1 : end])) >= sure:
+            start += 1
+        return _Run(kind, commands, list(blocks[start:end])), start, end
+    return None
+
+
+def _typed(lines: Sequence[str], blocks: Sequence[_Block]) -> int:
+    """The place of the last of the blocks that begins with a command at a prompt; their number where none does."""
+    from probes.parse.bug_report import is_prompt
+
+    return next((n for n in range(len(blocks) - 1, -1, -1) if is_prompt(lines[blocks[n].start])), len(blocks))
+
+
+def _is_output(kind: Format | None) -> TypeGuard[DocumentFormat]:
+    return isinstance(kind, DocumentFormat) and kind.files is None
+
+
+def _ended(lines: Sequence[str], run: _Run) -> bool:
+    """Whether an output says itself that it is at its end: nothing behind it is of it."""
+    return whole_of(_piece(lines, run).text)[0] is Whole.PROVEN
+
+
+def _suits(lines: Sequence[str], blocks: Sequence[_Block], run: _Run) -> bool:
+    """Whether an output is as surely of its kind with these blocks ahead of it."""
+    return run.format.sniff(_text(lines, *blocks, *run.blocks)) >= run.format.sniff(_text(lines, *run.blocks))
+
+
+def _piece(lines: Sequence[str], run: _Run) -> Piece:
+    """The output from its first block to its last; what stands between and is not of it is blank."""
+    start, end = run.blocks[0].start, run.blocks[-1].end
+    own = [""] * (end - start)
+    for block in run.blocks:
+        own[block.start - start : block.end - start] = lines[block.start : block.end]
+    return Piece(run.format, run.commands, start + 1, "\n".join(own))
