@@ -28,7 +28,7 @@ from knowledge.text import clean, excerpt
 from probes import moments
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
-from probes.base import Context, DocumentFormat, Format, LogFormat
+from probes.base import Context, DocumentFormat, Format, Line, LogFormat
 from probes.labels import Part, headed
 from probes.labels import apart as labelled
 from probes.pieces import Named, apart, recognised, standing
@@ -481,8 +481,6 @@ def _read_outputs(
         return False
     plain = bare(text, commands=False)
     logged = standing(plain.text)
-    if logged and isinstance(found, DocumentFormat):
-        logged = standing(plain.text, {(o.fact, o.source.line) for o in found.parse(plain.text, g.context(name))})
     if logged:
         rest = ("" if n in logged else line for n, line in enumerate(plain.text.split("\n"), 1))
         found, commands = recognised("\n".join(rest)[:HEAD])
@@ -500,8 +498,11 @@ def _read_outputs(
     return True
 
 
-def _read_logs(name: str, text: str, g: _Gathering, part: Part) -> None:
-    """Read the lines of logs that stand among outputs: what is not among them may have occurred, unless they are a log of their own."""
+def _read_logs(name: str, text: str, g: _Gathering, part: Part) -> bool:
+    """Read the lines of logs that stand among outputs; False where they tell nothing.
+
+    What is not among them may have occurred, unless they are a log of their own.
+    """
     from probes.parse import bug_report
 
     result = scan([Named(text, name)], formats.log_formats(), lambda _: Context(name, part.host or g.host))
@@ -518,6 +519,7 @@ def _read_logs(name: str, text: str, g: _Gathering, part: Part) -> None:
     names = dict.fromkeys(o.source.probe for o in told)
     if names:
         g.kinds.append((name, tuple(names)))
+    return bool(names)
 
 
 def _read_document(
@@ -585,14 +587,27 @@ def _read_parts(
     """Read the parts of a text, of each machine, task or pod as an input of its own; `split` tells them apart. Where the text
     was read as a log already (`logged`), its documents are what is left to read.
     """
-    parts, left, *_ = split(bare(text, commands=False).text)
-    _note_parts(name, parts, 0 if logged else len(left), split is labelled, g)
+    text = bare(text, commands=False).text
+    parts, left, *_ = split(text)
+    read = set() if logged else _read_unlabelled(name, text, left, g)
+    _note_parts(name, parts, 0 if logged else len(left) - len(read), split is labelled, g)
     for part in parts:
         found, commands = recognised(part.text[:HEAD])
         if isinstance(found, DocumentFormat) and found.files is None:
             _read_text(found, name, part.text, g, commands, unbroken, part)
         elif not logged and not _read_as_log(name, part.text, g, part):
             _part_unknown(name, part, g)
+
+
+def _read_unlabelled(name: str, text: str, left: Sequence[Line], g: _Gathering) -> set[int]:
+    """Read the lines of a log that stand among those with a label and have none; their numbers."""
+    own = {line.number: line.text for line in left}
+    places = range(1, text.count("\n") + 2)
+    logged = standing("\n".join(own.get(n, "") for n in places)) if own else set()
+    if logged:
+        told = "\n".join(own[n] if n in logged else "" for n in places)
+        _read_logs(name, told, g, Part("", "", "", tuple(places)))
+    return logged
 
 
 def _part_unknown(name: str, part: Part, g: _Gathering) -> None:

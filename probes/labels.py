@@ -17,6 +17,7 @@ from probes.base import Line, lines_of
 
 _HOSTS = (
     lazy(
+        r"(?!(?:NVRM|mce|nvidia(?:-(?:nvswitch\d{0,3}|nvlink|modeset|uvm))?|EDAC|BUG|Oops|INFO|AER): )"
         r"(?:pdsh@[\w.-]{1,80}: |clush: )?(?P<name>[A-Za-z0-9](?=[\w.-]{0,252}[A-Za-z.])[\w.-]{0,252}):(?: |$)"
     ),  # pdsh, clush, dsh, ssh in a loop
     # gpu01 | CHANGED | rc=0 | (stdout) GPU 0: NVIDIA H100 ...        ansible -o

@@ -82,11 +82,11 @@ def recognised(head: str) -> tuple[Format | None, bool]:
     return registry.sniff(head), False
 
 
-def standing(text: str, taken: Collection[tuple[str, int | None]] = ()) -> set[int]:
-    """The lines (1-based) that a log format takes for one of its log by itself, and that tell something of which no other tells the
-    same: `taken` are facts and lines of what another format told."""
+def standing(text: str) -> set[int]:
+    """The lines (1-based) that tell something and that are, each by itself, surely of a log: nothing else begins as they do."""
     from probes import registry
     from probes.parse import _kernel_unread
+    from probes.parse.bug_report import CERTAIN
     from probes.scan import scan
 
     lines = _lines(text)
@@ -94,10 +94,10 @@ def standing(text: str, taken: Collection[tuple[str, int | None]] = ()) -> set[i
     out: set[int] = set()
     for o in scan([Named(text, "")], logs).observations:
         line = o.source.line
-        if o.status is not Status.OK or line is None or line > len(lines) or (o.fact, line) in taken:
+        if o.status is not Status.OK or line is None or line > len(lines) or line in out:
             continue
         own = lines[line - 1][:_LINE]
-        told = isinstance(o.value, Event) and (line in out or max(f.sniff(own) for f in logs) >= registry.LOG)
+        told = isinstance(o.value, Event) and max(f.sniff(own) for f in logs) >= CERTAIN
         if told or o.fact == _kernel_unread.FACT:  # a driver or a daemon begins that line
             out.add(line)
     return out
