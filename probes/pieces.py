@@ -26,6 +26,12 @@ _DIGITS = lazy(r"[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
 _HEADS = 2  # blocks ahead of an output that may be its heading
 _AT_MOST = 16  # blocks of the beginning of an output that tell what it is
 _LINE = 500  # characters of a line that tell whether it is one of a log
+# [  101.250000] usb 1-1: ...     [Mon Nov 30 10:01:02 2026] usb 1-1: ...     Nov 30 10:01:02 gpu-12 kernel: usb 1-1: ...
+_KERNEL = lazy(
+    r"\[ {0,12}\d{1,12}\.\d{3,9}\] \S|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] \S"
+    r"|(?:[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\d[T ])\d\d:\d\d:\d\d\S{0,20} \S{1,80} kernel: "
+)
+_STARTS = frozenset("[123456789JFMASOND")
 _BEGINS = 3  # lines of a block that tell it from others: a ruled line begins tables of many kinds
 
 
@@ -83,7 +89,7 @@ def recognised(head: str) -> tuple[Format | None, bool]:
 
 
 def standing(text: str) -> set[int]:
-    """The lines (1-based) that tell something and that are, each by itself, surely of a log: nothing else begins as they do."""
+    """The lines (1-based) that are, each by itself, surely of a log: those of the kernel with its time, and any that tell something."""
     from probes import registry
     from probes.parse import _kernel_unread
     from probes.parse.bug_report import CERTAIN
@@ -91,7 +97,7 @@ def standing(text: str) -> set[int]:
 
     lines = _lines(text)
     logs = registry.log_formats()
-    out: set[int] = set()
+    out = {n for n, line in enumerate(lines, 1) if line[:1] in _STARTS and _KERNEL.match(line)}
     for o in scan([Named(text, "")], logs).observations:
         line = o.source.line
         if o.status is not Status.OK or line is None or line > len(lines) or line in out:
@@ -111,12 +117,15 @@ def apart(text: str, logged: Collection[int], whole: Format | None = None, comma
     lines = _lines(text)
     blocks = list(_blocks(lines, logged))
     kinds = list(_kinds(lines, blocks))
-    of_log = [block for block, (kind, _) in zip(blocks, kinds, strict=True) if isinstance(kind, LogFormat)]
-    runs = _runs(lines, blocks, kinds)
+    of_log = {block for block, (kind, _) in zip(blocks, kinds, strict=True) if _is_log(lines, block, kind)}
+    runs = _runs(lines, blocks, kinds, of_log)
     if isinstance(whole, DocumentFormat) and len(runs) < 2:
-        if not logged and not of_log:
+        if not logged and not any(isinstance(kind, LogFormat) for kind, _ in kinds):
             return None
-        runs = [_Run(whole, commands, [block for block in blocks if block not in of_log])]
+        own = {block for run in runs for block in run.blocks}
+        rest = [block for block in blocks if block not in of_log and block not in own]
+        if not runs or (runs[0].format is not whole and rest and whole.sniff(_text(lines, *rest))):
+            runs.append(_Run(whole, commands, rest))
     if not runs:
         return None
     log_lines = {n for block in _about(blocks, kinds) for n in range(*block)} | {n - 1 for n in logged}
@@ -163,7 +172,12 @@ def _text(lines: Sequence[str], *blocks: _Block) -> str:
     return "\n\n".join("\n".join(lines[b.start : b.end])[:HEAD] for b in blocks)[:HEAD]
 
 
-def _runs(lines: Sequence[str], blocks: Sequence[_Block], kinds: Sequence[tuple[Format | None, bool]]) -> list[_Run]:
+def _runs(
+    lines: Sequence[str],
+    blocks: Sequence[_Block],
+    kinds: Sequence[tuple[Format | None, bool]],
+    of_log: Collection[_Block],
+) -> list[_Run]:
     """The outputs with the blocks of each."""
     runs: list[_Run] = []
     open_: list[_Block] = []  # blocks that nobody recognises alone, since the last that somebody did
@@ -200,7 +214,7 @@ def _runs(lines: Sequence[str], blocks: Sequence[_Block], kinds: Sequence[tuple[
             run = _Run(kind, commands, [block])
             close(run)
             runs.append(run)
-        elif isinstance(kind, LogFormat):
+        elif block in of_log:
             close()
         else:
             open_.append(block)
@@ -237,6 +251,13 @@ def _is_output(kind: Format | None) -> TypeGuard[DocumentFormat]:
 def _ended(lines: Sequence[str], run: _Run) -> bool:
     """Whether an output says itself that it is at its end: nothing behind it is of it."""
     return whole_of(_piece(lines, run).text)[0] is Whole.PROVEN
+
+
+def _is_log(lines: Sequence[str], block: _Block, kind: Format | None) -> bool:
+    """Whether a block is a log, and not the end of an output with a line of a log in it, or below it."""
+    from probes import registry
+
+    return isinstance(kind, LogFormat) and kind.sniff(_text(lines, block)) >= registry.LOG
 
 
 def _suits(lines: Sequence[str], blocks: Sequence[_Block], run: _Run) -> bool:
