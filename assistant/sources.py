@@ -405,7 +405,10 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
         return
     if _labelled(_text(head), found) is not None:
         text = _all(name, head, reader, g, size)
-        logged = isinstance(found, LogFormat) and _read_as_log(name, text, g)
+        from probes.registry import LOG  # all parsers are loaded by now
+
+        surely = isinstance(found, LogFormat) and found.sniff(_text(head)) >= LOG
+        logged = surely and _read_as_log(name, text, g)
         _read_parts(name, text, g, reader.problem is None, labelled, logged)
         return
     if isinstance(found, DocumentFormat) and found.files is not None and again is not None:

@@ -315,7 +315,9 @@ def parse(text: str, context: Context) -> list[Observation]:
     formats = [format_ for format_ in registry.formats() if format_.name != NAME]
     found = _UNAME.search(text[:HEAD])
     host = context.host or (found[1] if found else "")
-    sections = [own for section in split(text) for own in _outputs(section)]
+    sections = split(text)
+    if not is_nvidia(text):  # whose sections hold what their headings name
+        sections = [own for section in sections for own in _outputs(section)]
     parts = [
         _section(section, formats, replace(context, host=context.host or section.host or host)) for section in sections
     ]

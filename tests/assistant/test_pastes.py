@@ -134,3 +134,12 @@ def test_a_long_output_costs_no_second_reading(folder: Path) -> None:
     begun = time.process_time()
     given_as(folder, text)
     assert looked < 0.5 * (time.process_time() - begun)
+
+
+@each(("line", "host"), [(LOST, ""), (f"gpu08: {LOST}", "gpu08")])
+def test_among_gathered_outputs_too(folder: Path, line: str, host: str) -> None:
+    gathered = "".join(f"gpu07: {row}\n" for row in TOPO.splitlines() * 4)
+    reading = given_as(folder, f"{gathered}{line}\n")
+    found = [o for o in reading.observations if o.fact == "xid" and o.status is Status.OK]
+    assert [(o.subject.host, o.source.line) for o in found] == [(host, gathered.count("\n") + 1)]
+    assert not [n for n in reading.notes if n.problem]
