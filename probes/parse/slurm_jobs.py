@@ -7,7 +7,7 @@ that with a plus sign (``OUT_OF_ME+``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Status, Subject, node
@@ -17,7 +17,7 @@ from probes.parse._columns import cells, ruled
 from probes.parse._logtime import parse_iso
 from probes.parse.sinfo_reasons import nodes
 
-NAME, REVISION = "slurm-jobs", 5
+NAME, REVISION = "slurm-jobs", 6
 PROVIDES = ("job_terminated", "slurm_job_waits", "node.slurm.held")
 #              JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
 _QUEUE = re.compile(r"(?=.{0,400}\bJOBID\b)(?=.{0,400}\bST(?:ATE)?\b).{0,400}\bNODELIST\(REASON\)\s{0,20}")
@@ -40,6 +40,15 @@ _ENDS = {
     "PREEMPTED": "preempted",
     "FAILED": "failed",
 }
+# man squeue (JOB STATE CODES) and man sacct: a word that is none of them was not read from the column of states
+_NAMES = (
+    "BOOT_FAIL CANCELLED COMPLETED COMPLETING CONFIGURING DEADLINE EXPEDITING FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY "
+    "PENDING POWER_UP_NODE PREEMPTED RECONFIG_FAIL REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RESV_DEL_HOLD REVOKED RUNNING "
+    "SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED TIMEOUT UPDATE_DB"
+)
+_SHORT = "BF CA CD CF CG DL F NF OOM PD PR R RD RF RH RQ RS RV SE SI SO ST S TO"
+_STATES = frozenset(f"{_NAMES} {_SHORT}".split())
+_JOB = re.compile(r"[\w.+\[\]%,-]{1,60}")
 _OF_NODE = re.compile(
     r"NodeFail|NodeDown|BootFail", re.IGNORECASE
 )  # why a job FAILED: the node, and not its own exit code
@@ -72,7 +81,7 @@ def sniff(head: str) -> int:
     lines = [clean(line.text[:800]) for line in lines_of(head)[:40]]
     if any(_QUEUE.fullmatch(line) or _PIPED.fullmatch(line) for line in lines):
         return 94
-    dashed = any(_ACCOUNT.fullmatch(one) and re.fullmatch(r"[- ]{4,800}", two) for one, two in pairwise(lines))
+    dashed = any(_ACCOUNT.fullmatch(one) and re.fullmatch(r"[- \t]{4,800}", two) for one, two in pairwise(lines))
     return 94 if dashed or (_SHOWN.search(head) and _STATE.search(head)) else 0
 
 
@@ -81,10 +90,13 @@ def parse(text: str, context: Context) -> list[Observation]:
     out: list[Observation] = []
     document = Subject(Scope.DOCUMENT, context.source, node(context.host))
     listed = False
+    unread: Line | None = None  # the first row of a job whose state is none of Slurm's
     told: set[tuple[str, str]] = set()
     for row, line in _rows(text):
         job, state = row.get("job", ""), row.get("state", "")
-        if not re.fullmatch(r"[\w.+\[\]%,-]{1,60}", job) or not re.fullmatch(r"[A-Z_]{1,20}\+?(?: by \d{1,9})?", state):
+        if not _JOB.fullmatch(job) or not _is_state(state):
+            if job[:1].isdigit():
+                unread = unread or line
             continue
         listed = True
         full = _full(state)
@@ -93,10 +105,22 @@ def parse(text: str, context: Context) -> list[Observation]:
             continue
         told.add((number, full))
         out += _job(number, step, full, row, line, context)
-    for fact in ("job_terminated", "slurm_job_waits"):
+    if unread is not None:
+        why, source = "the state of a job was not understood", context.at(NAME, REVISION, unread.number)
+        shown = excerpt(clean(unread.text.strip()), 300)
+        out += [Observation(f, document, None, Status.FAILED, source, detail=why, excerpt=shown) for f in PROVIDES[:2]]
+    for fact in PROVIDES[:2]:
         if listed and not any(o.fact == fact for o in out):
             out.append(Observation(fact, document, None, Status.NONE_SEEN, context.at(NAME, REVISION)))
     return out
+
+
+def _is_state(word: str) -> bool:
+    """Whether a word is one of Slurm's states, also one that sacct shortened, or with who cancelled it."""
+    first, _, by = word.partition(" ")
+    if by and not re.fullmatch(r"by \S{1,40}", by):
+        return False
+    return first in _STATES or (len(first) > 4 and first[-1] == "+" and any(s.startswith(first[:-1]) for s in _STATES))  # fmt: skip
 
 
 def _full(state: str) -> str:
@@ -150,7 +174,9 @@ def _rows(text: str) -> Iterator[tuple[dict[str, str], Line]]:
         elif columns and (row := cells(told, columns, columns[-1])):
             yield _named(row), line
     for row, line in ruled(lines):
-        yield _named(row), line
+        named = _named(row)
+        well = _JOB.fullmatch(named["job"]) and _is_state(named["state"])
+        yield named if well else _worded(clean(line.text[:4000]).split(), [*row]) or named, line
     starts = [*_SHOWN.finditer(text)]
     for found, end in zip(starts, [*(s.start() for s in starts[1:]), len(text)], strict=False):
         block = text[found.start() : end]
@@ -170,6 +196,16 @@ def _rows(text: str) -> Iterator[tuple[dict[str, str], Line]]:
                 },
                 Line(at + 1, lines[at].text if at < len(lines) else state[0]),
             )
+
+
+def _worded(words: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+    """A row whose words stand under no column (its blanks were folded): the job is first, and one word is a state."""
+    at = next((n for n, word in enumerate(words) if n and len(word) > 4 and _is_state(word)), 0)
+    if not at or not re.fullmatch(r"\d[\w.+\[\]%,-]{0,59}", words[0]):
+        return {}
+    code = next((w for w in words[at + 1 :] if re.fullmatch(r"\d{1,3}:\d{1,3}", w)), "")
+    last = columns[-1:] == ["NodeList"] and len(words) > at + 1 and words[-1] != code
+    return {"job": words[0], "state": words[at], "exit": code, "hosts": words[-1] if last else "", "why": "", "end": ""}
 
 
 def _named(row: Mapping[str, str]) -> dict[str, str]:

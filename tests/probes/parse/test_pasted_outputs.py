@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -214,6 +215,34 @@ def test_why_slurm_ended_each_job() -> None:
     }
     shown = told(slurm_jobs.FORMAT, capture("slurm/scontrol-job.txt"), "job_terminated")
     assert [v["reason"] for v in shown.values() if isinstance(v, dict)] == ["node_failure"]
+
+
+def _sheared(text: str, change: Callable[[int, str], str]) -> str:
+    head, rule, *rows = text.strip("\n").splitlines()
+    return "\n".join((head, rule, *(change(n, row) for n, row in enumerate(rows))))
+
+
+@each(
+    "change",
+    [
+        lambda n, row: row[:12] + " " * (1 + n % 3) + row[12:],
+        lambda n, row: row[:13] + row[13 + n % 4 :],
+        lambda _, row: " ".join(row.split()),
+    ],
+)
+def test_rows_of_sacct_that_are_not_under_their_heading_tell_the_same(change: Callable[[int, str], str]) -> None:
+    whole = told(slurm_jobs.FORMAT, capture("slurm/sacct.txt"), "job_terminated")
+    sheared = told(slurm_jobs.FORMAT, _sheared(capture("slurm/sacct.txt"), change), "job_terminated")
+
+    def of(found: dict[tuple[str, str], object]) -> list[object]:
+        return [(v["job"], v["reason"], v["host"], v["exitcode"]) for v in found.values() if isinstance(v, dict)]
+
+    assert of(sheared) == of(whole)
+
+
+def test_a_row_of_sacct_whose_state_is_none_of_slurms_is_not_fine() -> None:
+    found = read(slurm_jobs.FORMAT, "JobID|State|ExitCode\n7|COMPLETED|0:0\n8|LOST_TRACK|0:0\n")
+    assert {(o.fact, o.status) for o in found} == {(f, Status.FAILED) for f in ("job_terminated", "slurm_job_waits")}
 
 
 def test_the_youngest_event_of_a_node_counts_and_each_warning_is_told() -> None:
