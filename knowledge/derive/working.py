@@ -75,7 +75,9 @@ SPINNING_POWER = 45.0
 # Of the warps that its SMs can hold. Products of matrices run well with so few, but then their pipes are full. Our own.
 FEW_WARPS = 25.0
 TENSOR_GOOD, TENSOR_SOME, TENSOR_NONE = 38.0, 20.0, 5.0
-DRAM_FULL, DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 70.0, 50.0, 30.0, 25.0, 3.0
+# Bound by memory: seven eighths of those 80, or three quarters where tensor cores do little. Our own.
+DRAM_FULL, DRAM_NEAR = 70.0, 60.0
+DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 50.0, 30.0, 25.0, 3.0
 PLAIN_PIPES = 20.0
 # Products of matrices keep the FP32 pipe at work for most of the cycles; simulation has as much again of other instructions. Our own.
 PRODUCTS = 65.0
@@ -808,12 +810,15 @@ class _Work:
 
     def _bound(self) -> str:
         """What a GPU that works is bound by; empty where nothing stands out."""
-        tensor, dram = self.mean("tensor"), self.dram
+        dram = self.dram
         if linked := self._linked():
             return linked
         if (self.common("tensor") or 0.0) >= TENSOR_GOOD:
             return "tensor_bound"
-        if dram is not None and (dram >= DRAM_FULL or (dram >= DRAM_ROOF and (tensor or 0.0) < TENSOR_SOME)):
+        tensor = self.mean("tensor")
+        # SMs that hold warps nearly always may well run matrix products where nobody read the tensor cores.
+        little = tensor < TENSOR_SOME if tensor is not None else (self.mean("sm") or 0.0) < MANY_SMS
+        if dram is not None and (dram >= DRAM_FULL or (dram >= DRAM_NEAR and little)):
             return "memory_bound"
         for kind in (
             "fp64",
