@@ -396,6 +396,27 @@ def _catalogue(case: Case) -> Answer | None:
     return Answer(Bucket(found[0]), (found[1],), later)
 
 
+_SINCE = Text(
+    "Look into the kernel log of the node for when XID {code} was: the gauge does not tell. Unless it was done since: {action}",
+    "在该节点的内核日志中查看 XID {code} 发生的时间：该指标不说明时间。若此后尚未处理：{action}",
+)
+
+
+def _kept(case: Case) -> Answer | None:
+    """A code that a gauge keeps: what NVIDIA's catalogue asks for, where it is more than of a program; whether it was done, no gauge tells."""
+    from knowledge.catalog.xid import xid
+
+    found = _field(case, "bucket")
+    code = found[1].value.code if found is not None and isinstance(found[1].value, Event) else None
+    if found is None or code is None or found[0] not in Bucket.__members__:
+        return None
+    info, entry = buckets()[Bucket(found[0])], xid(code)
+    if info.usable is Usable.YES or entry is None:
+        return None
+    text = Text(*(_SINCE.in_(n).format(code=code, action=info.text.in_(n)) for n in ("en", "zh")))
+    return Answer(Bucket.MONITOR, (found[1],), entry.workflow, text)
+
+
 _TEST_AGAIN = Text(
     "Then run the same test again ({command}): it has to pass.", "然后再次运行同一测试（{command}），须通过。"
 )
@@ -654,6 +675,7 @@ RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
     "decoded": _decoded,
     "workflow": _workflow,
     "catalogue": _catalogue,
+    "kept": _kept,
     "unlisted": _unlisted,
     "dcgm": _dcgm,
     "cuda": _cuda,
@@ -664,6 +686,7 @@ LOOKS_AT: Mapping[str, tuple[str, ...]] = {
     "decoded": (),
     "workflow": ("xid",),  # of XID 45 also who ended the process, which nobody goes looking for because of another code
     "catalogue": (),
+    "kept": (),
     "unlisted": ("xid",),
     "dcgm": (),
     "cuda": (),

@@ -58,7 +58,7 @@ class ActionFile(Strict):
     """A bucket, or resolvers with a bucket to fall back to."""
 
     bucket: Bucket | None = Field(default=None, strict=False)
-    resolve: list[Literal["recovery154", "decoded", "workflow", "catalogue", "unlisted", "dcgm", "cuda"]] = []
+    resolve: list[Literal["recovery154", "decoded", "workflow", "catalogue", "kept", "unlisted", "dcgm", "cuda"]] = []
     text: Words | None = None
     command: str = ""
     risk: Risk | None = Field(default=None, strict=False)

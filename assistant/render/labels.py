@@ -108,6 +108,7 @@ _LABELS: dict[str, Text] = {
     "decoded": Text("the decoded sub-code", "解码后的子码"),
     "workflow": Text("NVIDIA's workflow for this XID", "NVIDIA 针对该 XID 的处理流程"),
     "catalogue": Text("NVIDIA's catalogue", "NVIDIA 错误目录"),
+    "kept": Text("NVIDIA's catalogue", "NVIDIA 错误目录"),
     "cuda": Text("what CUDA's error code says", "CUDA 错误码所述"),
     "dcgm": Text("what DCGM's message says", "DCGM 消息所述"),
     "unlisted": Text("gpudiag, NVIDIA lists none", "gpudiag（NVIDIA 未列出）"),

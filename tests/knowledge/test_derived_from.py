@@ -214,6 +214,7 @@ BATCHES: dict[str, list[Observation]] = {
     "node.gpu.left_out": [LISTED, seen("gpu.index", 0)],
     "gpu.unlisted": [LISTED, seen("gpu.index", 0), seen("xid", Event(79, {"text": "GPU has fallen off the bus."}))],
     "xid_implied": [seen("xid", Event(45, {"text": "Ch 00000008, caused by previous Xid 31", "caused_by": 31}))],
+    "xid_kept": [seen("gpu.xid.last", 95)],
     "gpu_reset": [
         seen("xid", Event(154, {"text": "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"})),
         seen("amdgpu_reset", Event(None, {"stage": "succeeded"})),
