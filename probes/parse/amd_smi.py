@@ -1,4 +1,4 @@
-"""``amd-smi``, ``amd-smi list|static|metric``, with ``--json``, ``--csv`` or neither, and ``amd-smi monitor``: AMD's GPUs as AMD's own tool sees them.
+"""``amd-smi``, ``amd-smi list|static|metric|bad-pages``, with ``--json``, ``--csv`` or neither, and ``amd-smi monitor``: AMD's GPUs as AMD's own tool sees them.
 
 Source of the fields: the CLI of ROCm/amdsmi (amdsmi_cli, ROCm 6.0 to 7.2) and its documentation at
 rocm.docs.amd.com/projects/amdsmi. Up to ROCm 6 the output is a list of GPUs, from ROCm 7 an object with ``gpu_data``;
@@ -36,7 +36,7 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "amd-smi", 6, "amd"
+NAME, REVISION, VENDOR = "amd-smi", 7, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.name",
     "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
@@ -44,7 +44,7 @@ PROVIDES = (
     "gpu.temperature.hotspot_slowdown", "gpu.temperature.hotspot_shutdown", "gpu.temperature.memory",
     "gpu.temperature.memory_slowdown", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay", "gpu.ras.corrected",
     "gpu.ras.uncorrected", "gpu.ras.deferred", "gpu.ras.uncorrected.blocks", "gpu.xgmi.state", "gpu.throttle.reasons",
-    "gpu.readings.absent",
+    "gpu.readings.absent", "gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed",
 )  # fmt: skip
 # Unable to detect any GPU devices, check amdgpu version and module status (sudo modprobe amdgpu)
 _ERROR = re.compile(r"(?:Unable to detect any GPU devices|Unable to get devices, driver not initialized)[^\n]{0,200}")
@@ -74,6 +74,14 @@ _ECC = (
     ("total_correctable_count", "gpu.ras.corrected"), ("total_uncorrectable_count", "gpu.ras.uncorrected"),
     ("total_deferred_count", "gpu.ras.deferred"),
 )  # fmt: skip
+# RETIRED: No bad pages found.       PAGE_ADDRESS: 0x7f01a2c000       STATUS: RESERVED
+_PAGES = {
+    "retired": "reserved",
+    "pending": "pending",
+    "un_res": "unreservable",
+}  # section -> what its pages are, when none says
+_PAGE_FACTS = {"reserved": "gpu.bad_pages.retired", "pending": "gpu.bad_pages.pending", "unreservable": "gpu.bad_pages.failed"}  # fmt: skip
+_NO_PAGES = "no bad pages found"
 _XGMI = {"no_errors": "ok", "error": "error", "multiple_errors": "multiple_errors"}
 # ppt is the limit of package power, prochot a line of the board that asks for less
 _REASONS = {"ppt": "power", "socket_thermal": "thermal", "hbm_thermal": "hbm_thermal", "vr_thermal": "vr_thermal",
@@ -129,7 +137,7 @@ _HELD = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)/(\d{1,5}(?:\.\d{1,3})?) ([KMGT]i?B)
 _GPU = re.compile(r"(?m)^GPU: \d{1,4}\s{0,8}$")
 _PAIR = re.compile(r"( {0,60})([A-Z][A-Z0-9_]{1,60}):\s{0,20}(.{0,300}?)\s{0,20}")
 _SECTIONS = re.compile(
-    r"(?m)^ {4}(?:USAGE|POWER|CLOCK|TEMPERATURE|PCIE|ECC|ECC_BLOCKS|MEM_USAGE|ASIC|BUS|VBIOS|DRIVER|KFD_ID|BDF):"
+    r"(?m)^ {4}(?:USAGE|POWER|CLOCK|TEMPERATURE|PCIE|ECC|ECC_BLOCKS|MEM_USAGE|ASIC|BUS|VBIOS|DRIVER|KFD_ID|BDF|RETIRED|PENDING|UN_RES):"
 )
 
 
@@ -143,7 +151,7 @@ def sniff(head: str) -> int:
         return 95
     if opens(head) in ("[", "{") and '"gpu":' in head:
         signs = ('"gfx_activity"', '"total_uncorrectable_count"', '"market_name"', '"kfd_id"', '"socket_power"', '"total_vram"',
-                 '"ppt_violation_status"')  # fmt: skip
+                 '"ppt_violation_status"', '"un_res"')  # fmt: skip
         sensors = '"hotspot"' in head and '"edge"' in head  # one of these words alone may be of anybody
         return 95 if sensors or any(sign in head for sign in signs) else 0
     return 90 if _ERROR.search(head) else 0
@@ -199,6 +207,10 @@ def _indented(text: str) -> list[Mapping[str, Any]]:
             stack.pop()
         if stack and indent and len(stack) < 16:
             inner: dict[str, Any] = {}
+            if key in ("page_address", "address") and value:
+                stack[-1][1].setdefault("pages", []).append({key: value})
+            elif key == "status" and (pages := stack[-1][1].get("pages")):
+                pages[-1][key] = value
             stack[-1][1][key] = value or inner
             if not value:
                 stack.append((indent, inner))
@@ -285,6 +297,7 @@ def _gpu(emit: VendorEmitter, record: Mapping[str, Any]) -> None:
     if isinstance(numa, int) and not isinstance(numa, bool) and numa >= 0:
         emit.fact("gpu.numa", subject, numa, excerpt=f"numa: node {numa}")
     _errors(emit, subject, record)
+    _bad_pages(emit, subject, record)
     if "xgmi_err" in record:
         emit.put("gpu.xgmi.state", subject, _xgmi(words(record["xgmi_err"])), shown=f"xgmi_err: {record['xgmi_err']}")
     if isinstance(record.get("throttle"), dict):
@@ -323,6 +336,39 @@ def _errors(emit: VendorEmitter, subject: Subject, record: Mapping[str, Any]) ->
                 bad,
                 excerpt=f"{len(counted)} blocks told, {len(bad)} with errors",
             )
+
+
+def _bad_pages(emit: VendorEmitter, subject: Subject, record: Mapping[str, Any]) -> None:
+    """How many pages are retired, wait for it, or could not be; each page may say which, whatever section it stands in."""
+    said = {section: record[section] for section in _PAGES if section in record}
+    counts = {_PAGES[section]: 0 for section, value in said.items() if not _untold(value)}
+    for section, value in said.items():
+        for page in _listed_pages(value):
+            state = words(page.get("status")).lower().rpartition("_")[2]
+            state = state if state in _PAGE_FACTS else _PAGES[section]
+            counts[state] = counts.get(state, 0) + 1
+    for state, count in counts.items():
+        emit.fact(_PAGE_FACTS[state], subject, count, excerpt=f"{count} bad pages: {state}")
+    for section, value in said.items():
+        if _PAGES[section] not in counts:
+            emit.put(_PAGE_FACTS[_PAGES[section]], subject, _untold_pages(value), shown=f"{section}: {words(value)}")
+
+
+def _listed_pages(value: object) -> list[Mapping[str, Any]]:
+    """The pages of a section: a list of JSON, one page alone, or what stands indented below it, at whatever depth."""
+    if isinstance(value, dict) and "page_address" not in value and "address" not in value and "pages" not in value:
+        return [page for inner in value.values() for page in _listed_pages(inner)]
+    return tables(value["pages"] if isinstance(value, dict) and "pages" in value else value)
+
+
+def _untold(value: object) -> bool:
+    """Whether a section tells neither pages nor that there are none."""
+    return isinstance(value, str) and words(value).rstrip(".").lower() != _NO_PAGES
+
+
+def _untold_pages(value: object) -> Reading:
+    told = text_of(value)
+    return not_understood(words(value), "a list of bad pages") if told.ok else told
 
 
 def all_ones(corrected: object, uncorrected: object) -> Reading | None:

@@ -386,3 +386,19 @@ def test_comma_separated_values_are_those_of_the_document() -> None:
     others = ("gpu,power,clk\n0,215,2100\n", "gpu,name,temp\n0,a,1\n", "index, name\n0, NVIDIA L4\n", "gpu,gfx\n0,1\n")
     assert [amd_smi.FORMAT.sniff(text) for text in (METRIC_CSV, MONITOR_CSV, *others)] == [95, 95, 0, 0, 0, 0]
     assert amd_smi.parse(METRIC_CSV[:-20], CONTEXT)[0].status is not Status.OK, "a row that is cut tells nothing"
+
+
+PAGES = "GPU: 5\n    RETIRED:\n        RETIRED_BAD_PAGES:\n            PAGE_ADDRESS: 0x7f01\n            STATUS: RESERVED\n            PAGE_ADDRESS: 0x7f02\n            STATUS: RESERVED\n    PENDING:\n        PAGE_ADDRESS: 0x7f03\n        STATUS: PENDING\n    UN_RES: No bad pages found.\n"
+PAGES_JSON = [{"gpu": 5, "retired": [{"page_address": "0x1", "status": "RESERVED"}] * 2, "pending": {"page_address": "0x2"}, "un_res": "No bad pages found."}]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", [PAGES, json.dumps(PAGES_JSON)])
+def test_bad_pages_are_counted_by_what_became_of_them(said: str) -> None:
+    assert amd_smi.FORMAT.sniff(said) == 95
+    got = {o.fact.rpartition(".")[2]: o.value for o in amd_smi.parse(said, CONTEXT) if "bad_pages" in o.fact}
+    assert got == {"retired": 2, "pending": 1, "failed": 0}
+
+
+def test_bad_pages_that_the_driver_does_not_tell_are_not_none() -> None:
+    got = amd_smi.parse("GPU: 0\n    RETIRED: N/A\n    PENDING: N/A\n    UN_RES: N/A\n", CONTEXT)
+    assert {o.status for o in got if "bad_pages" in o.fact} == {Status.UNSUPPORTED}
