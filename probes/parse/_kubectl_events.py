@@ -29,6 +29,8 @@ _ROW = lazy(
     r"\s{0,12}(?P<type>Normal|Warning)\s{1,20}(?P<reason>[A-Z]\w{1,80})\s{1,80}(?P<age>(?:\d{1,6}[dhms]){1,4}|<\w{1,20}>)(?: \(x\d{1,9} over [\w<>]{1,20}\))?\s{1,40}"
     r"(?P<source>[\w./-]{1,253}(?:, [\w.-]{1,253})?)\s{1,80}(?P<message>\S.{0,1900})"
 )
+_PROMPT = lazy(r"\s{0,8}(?:\S{1,80})?[$#>] |```")
+LONGEST = 4000  # characters of an event that goes on over lines
 _AGE = lazy(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?")
 SHORT = lazy(r"Insufficient ((?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/[\w.-]{1,40})")
 # Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 8, Available: 7, which is unexpected
@@ -67,10 +69,31 @@ class Row(NamedTuple):
     line: Line
 
 
+def goes_on(text: str) -> bool:
+    """Whether a line below an event that is none itself may belong to its message, which holds the line ends of what it quotes."""
+    return bool(text.strip()) and not _PROMPT.match(text) and not _HEAD.fullmatch(text[:400])
+
+
+def longer(row: Line, more: Line) -> Line:
+    """A row with a line that its message goes on with."""
+    return Line(row.number, f"{row.text.rstrip()} {more.text.strip()}"[:LONGEST])
+
+
 def rows(lines: Sequence[Line]) -> list[Row]:
     """The events of a table; also of one whose heading was not copied."""
-    found = ((line, _ROW.fullmatch(line.text[:2400].rstrip())) for line in lines)
-    return [Row(m["type"], m["reason"], seconds(m["age"]), clean(m["message"]), line) for line, m in found if m]
+    found: list[Row] = []
+    ended = True
+    for line in lines:
+        if m := _ROW.fullmatch(line.text[:2400].rstrip()):
+            found.append(Row(m["type"], m["reason"], seconds(m["age"]), clean(m["message"]), line))
+            ended = False
+        elif ended or not goes_on(line.text):
+            ended = True
+        else:
+            last = found[-1]
+            message = clean(f"{last.message} {line.text.strip()}"[:LONGEST])
+            found[-1] = last._replace(message=message, line=longer(last.line, line))
+    return found
 
 
 def headed(text: str) -> bool:

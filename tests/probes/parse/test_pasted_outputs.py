@@ -255,6 +255,29 @@ def test_the_youngest_event_of_a_node_counts_and_each_warning_is_told() -> None:
     assert [v.get("object") for v in rest if isinstance(v, Event)] == ["pod/ml/trainer-5"]
 
 
+WRAPPED = "Error: failed to create containerd task: exit status 1, stderr: Auto-detected mode as 'legacy'\nnvidia-container-cli: initialization error: nvml error: driver not loaded: unknown\n"
+LISTED = (
+    "LAST SEEN   TYPE      REASON      OBJECT        MESSAGE\n"
+    "9m          Normal    Scheduled   pod/train-0   Successfully assigned ml/train-0 to gpu-w-14\n"
+    f"8m          Warning   Failed      pod/train-0   {WRAPPED}"
+    "7m          Warning   BackOff     pod/train-0   Back-off restarting failed container\n"
+)
+DESCRIBED = (
+    "Events:\n  Type     Reason     Age   From               Message\n  ----     ------     ----  ----               -------\n"
+    "  Normal   Scheduled  9m    default-scheduler  Successfully assigned ml/train-0 to gpu-w-14\n"
+    f"  Warning  Failed     8m    kubelet            {WRAPPED}"
+    "  Warning  BackOff    7m    kubelet            Back-off restarting failed container\n"
+)
+
+
+@each(("form", "text"), [(kubectl_events.FORMAT, LISTED), (kubectl_pods.FORMAT, DESCRIBED)])
+def test_an_event_whose_message_goes_on_is_one_event_of_one_pod(form: DocumentFormat, text: str) -> None:
+    found = [o for o in read(form, text) if isinstance(o.value, Event)]
+    refused = [(o.subject.host, o.value.get("kind"), o.value.get("pod")) for o in found if isinstance(o.value, Event) and o.fact == "container_gpus_refused"]  # fmt: skip
+    assert refused == [("gpu-w-14", "driver", "ml/train-0")]
+    assert {(o.subject.id, o.subject.host) for o in found if o.fact == "pod_failing"} == {("ml/train-0", "gpu-w-14")}
+
+
 def test_an_image_that_is_full_is_read_only() -> None:
     found = told(df.FORMAT, capture("other/df.txt"), "fs.read_only", "fs.used.share", "fs.available")
     assert found["/snap/core20/2318", "fs.read_only"] is True
