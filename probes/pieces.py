@@ -261,7 +261,9 @@ def _is_log(lines: Sequence[str], block: _Block, kind: Format | None) -> bool:
 
 
 def _suits(lines: Sequence[str], blocks: Sequence[_Block], run: _Run) -> bool:
-    """Whether an output is as surely of its kind with these blocks ahead of it."""
+    """Whether an output is as surely of its kind with these blocks ahead of it; nothing stands ahead of JSON or XML."""
+    if blocks and lines[run.blocks[0].start].lstrip()[:1] in ("{", "[", "<"):
+        return False
     return run.format.sniff(_text(lines, *blocks, *run.blocks)) >= run.format.sniff(_text(lines, *run.blocks))
 
 
