@@ -28,7 +28,7 @@ from knowledge.text import clean, excerpt
 from probes import moments
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
-from probes.base import Context, DocumentFormat, Format, Line, LogFormat
+from probes.base import Context, DocumentFormat, Format, Line, LogFormat, lines_of
 from probes.labels import Part, headed
 from probes.labels import apart as labelled
 from probes.pieces import Named, apart, recognised, standing
@@ -485,7 +485,7 @@ def _read_outputs(
     plain = bare(text, commands=False)
     logged = standing(plain.text)
     if logged:
-        rest = ("" if n in logged else line for n, line in enumerate(plain.text.split("\n"), 1))
+        rest = ("" if n in logged else line for n, line in lines_of(plain.text))
         found, commands = recognised("\n".join(rest)[:HEAD])
     outputs = apart(plain.text, logged, found, commands)
     if outputs is None:
@@ -493,7 +493,7 @@ def _read_outputs(
     if plain.found:
         g.notes.append(Note(name, plain.words))
     host = part.host if part else ""
-    numbers = part.numbers if part else range(1, plain.text.count("\n") + 2)
+    numbers = part.numbers if part else range(1, len(lines_of(plain.text)) + 1)
     for piece in outputs.pieces:
         own = Part(part.label if part else "", host, piece.text, tuple(numbers[piece.first - 1 : piece.last]))
         _read_document(piece.format, name, piece.text, g, piece.commands, unbroken, own)
@@ -605,7 +605,7 @@ def _read_parts(
 def _read_unlabelled(name: str, text: str, left: Sequence[Line], g: _Gathering) -> set[int]:
     """Read the lines of a log that stand among those with a label and have none; their numbers."""
     own = {line.number: line.text for line in left}
-    places = range(1, text.count("\n") + 2)
+    places = range(1, len(lines_of(text)) + 1)
     logged = standing("\n".join(own.get(n, "") for n in places)) if own else set()
     if logged:
         told = "\n".join(own[n] if n in logged else "" for n in places)

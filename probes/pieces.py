@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeGuard
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Status
 from probes.around import bare
-from probes.base import DocumentFormat, Format, LogFormat
+from probes.base import DocumentFormat, Format, LogFormat, lines_of
 from probes.whole import Whole
 from probes.whole import whole as whole_of
 
@@ -142,7 +142,7 @@ def _about(blocks: Sequence[_Block], kinds: Sequence[tuple[Format | None, bool]]
 
 
 def _lines(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return [line.text for line in lines_of(text)]
 
 
 def _blocks(lines: Sequence[str], logged: Collection[int]) -> Iterator[_Block]:
