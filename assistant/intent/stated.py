@@ -466,7 +466,7 @@ _IN_WAVES = lazy(
 
 
 _OTHER_RATE = lazy(
-    r"(?<![a-z])(?:busbw|algbw|bandwidth|throughput|latency|loss|temperature|power|clocks?)(?![a-z])|带宽|吞吐|延迟|网速|温度|功[耗率]|频率|时钟|速度",
+    r"(?<![a-z])(?:busbw|algbw|bandwidth|throughput|latency|loss|temperature|clocks?)(?![a-z])|带宽|吞吐|延迟|网速|温度|频率|时钟|速度",
     _I,
 )
 _OF_USE = lazy(r"(?<![a-z])(?:util\w*|usage|busy|activity|sm)(?![a-z])|利用率|使用率|占用率|忙", _I)
