@@ -56,7 +56,7 @@ _OUTRIGHT = lazy(
     r"|(?<![a-z])(?:which|what) [a-z0-9 /_.-]{0,50}?(?:should|shall|do|must|would) (?:i|we|one|you)(?![a-z])|(?<![a-z])(?:which|what) [a-z0-9 _.-]{0,40}?(?:is|are) (?:better|best|recommended|suitable|faster|cheaper|safer)"
     r"|(?<![a-z])when (?:should|do|shall|would|must|is it worth)(?: i| we| you| one)?(?![a-z])|(?<![a-z])is it (?:worth|better|cheaper|possible|safe|necessary|a good idea|recommended)(?![a-z])"
     r"|(?<![a-z])(?:do|does|must|would) (?:i|we|you|one) (?:really |still |also )?(?:need|have to)(?![a-z])|(?<![a-z])(?:should|shall) (?:i|we|one|you) (?:use|enable|disable|turn|set|choose|run|buy|install|upgrade|update|switch|prefer|always|quantize|mix|pin|keep|reboot .{0,20}regularly)(?![a-z])"
-    r"|(?<![a-z])what (?:does|do) [a-z0-9_./ -]{1,50} (?:do|mean|stand for)(?![a-z])|(?<![a-z])(?:what|which) .{1,40} (?:is|are) (?:needed|required|recommended|typical|supported)"
+    r"|(?<![a-z])what (?:does|do) (?!(?:it|this|that|these|those|they|all (?:of )?(?:this|that|it)) )[a-z0-9_./ -]{1,50} (?:do|mean|stand for)|(?<![a-z])what (?:goes|belongs|should be|has to be) in(?:to)?(?![a-z])|(?<![a-z])(?:what|which) .{1,40} (?:is|are) (?:needed|required|recommended|typical|supported)"
     r"|怎么(?!办|回事|样|了|会|这|又|老|总|一直|突然)|如何|怎样|最佳实践|区别|差别|有什么不同|推荐|该不该|要不要|需不需要|有没有必要|选哪|用哪|哪个好|还是.{1,30}(?:好|合适|快)|什么时候(?:该|用|要|需要)|多少合适",
     re.IGNORECASE,
 )
@@ -120,7 +120,7 @@ def general(r: Reading, intent: Intent) -> General:
         or _CODE.search(r.said)
     ):
         return General()
-    if any((of.xid, of.sxid, of.pid, of.node, of.gpu, of.job, of.file, of.kernel, of.operator)):
+    if any((of.xid, of.sxid, of.pid, of.node, of.gpu, of.job, of.file, of.kernel, of.operator)) or by_id(r):
         return General()
     points = _POINTS.search(r.said) is not None
     written = _OUTRIGHT.search(r.said) is not None
@@ -141,15 +141,21 @@ def general(r: Reading, intent: Intent) -> General:
 def reported(r: Reading) -> str:
     """The entry about just what a sentence reports, in words that few entries have ("after the kernel update nvidia-smi cannot talk
     to the driver"). Empty where none is that near, where it names a symptom, of which the likely causes are told, or where a code or a
-    process says which machine is looked at."""
+    process says which machine is looked at, or a rule by its name what is meant."""
     of = r.found.slots
-    named = any((of.xid, of.sxid, of.pid, of.job, of.file, of.kernel, of.operator))
+    named = any((of.xid, of.sxid, of.pid, of.job, of.file, of.kernel, of.operator)) or by_id(r)
     if named or r.signs or r.raw or r.pasted.pasted or len(r.said) > _LONG or _POINTS.search(r.said):
         return ""
     near = asked.nearest(r.said, 1)
     if not near or not near[0].id.startswith("advice "):
         return ""
     return near[0].id if near[0].score >= _REPORTED.share and near[0].held >= _REPORTED.held else ""
+
+
+def by_id(r: Reading) -> bool:
+    """Whether a rule or a fact is called by the name that it is written with: words of that name are nobody's question
+    ("why did you conclude sram-threshold-exceeded?")."""
+    return any(name.startswith(("rule ", "fact ")) for name in r.known)
 
 
 _REPORTED = _Least(0.72, 13.0)

@@ -116,6 +116,7 @@ _STOPPED = lazy(
 )  # 卡 alone is slow, too
 ADVICE = "advice "  # ahead of the ids of its pages
 HOWTO = "howto "
+_GPU_USERS = "find-gpu-users"
 _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
 
 
@@ -159,7 +160,7 @@ def _of_a_book(query: Query) -> bool:
 
 def _vague(query: Query) -> bool:
     """Whether a question names neither a machine nor trouble: behind one that is asked of a book it is about that ("is it worth it")."""
-    looks = query.intent in (*general.LOOKS, Intent.NEXT) and not (
+    looks = (query.general or query.intent in (*general.LOOKS, Intent.NEXT)) and not (
         query.symptoms or query.observations or any(query.slots)
     )
     return looks and not _MACHINE.search(query.text)
@@ -304,15 +305,27 @@ class _Wish(NamedTuple):
     general: bool = False  # whether it is asked in general, and nothing is known of it
 
 
-_DOTTED = lazy(r"(?<![\w.])[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+(?![\w.])|(?<![\w.])[A-Z]+(?:_[A-Z0-9]+)+(?![\w.])")
+_DOTTED = lazy(r"(?<![\w.])[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+(?![\w.])|(?<![\w.-])[A-Z]{3,}(?:_[A-Z0-9]+)*(?![\w-])")
 _KIND_AND_NAME = lazy(r"\b(?:rule|fact|term|action|runbook|symptom|howto|advice) [a-z0-9]+(?:-[a-z0-9]+)+")
 
 
 def _by_its_name(text: str) -> bool:
-    """Whether a sentence calls a page by its own name: `gpu.energy`, `RESTART_FM`, "the rule rank-late"."""
+    """Whether a sentence calls a page by its own name: `gpu.energy`, `RESTART_FM`, `MONITOR`, "the rule rank-late"."""
     return _KIND_AND_NAME.search(text) is not None or any(
         word in vocabulary() or word in Bucket.__members__ for word in _DOTTED.findall(text)
     )
+
+
+def _action(said: str) -> tuple[str, ...]:
+    """The page of the action whose meaning is asked: "what does MONITOR mean?"."""
+    found = [word for word in _DOTTED.findall(said) if word in Bucket.__members__]
+    return (f"action {found[0]}",) if len(found) == 1 and _MEANING.search(said) else ()
+
+
+# what it means, and neither how it is done nor how it differs
+_MEANING = lazy(
+    r"\b(?:means?|meaning|stands? for|explain|definition)\b|什么意思|啥意思|是什么|含义|解释|定义", re.IGNORECASE
+)
 
 
 def _wish(r: Reading, said: str) -> _Wish:
@@ -332,7 +345,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     if phrased.startswith(ADVICE):  # words in their order say more than the same ones anywhere
         advice = advised.Asked()
     page = "" if advice.reports else f"{ADVICE}{advice.id}" if advice.id else phrased
-    named = topics.outright(r.normal.raw)
+    named = topics.outright(r.normal.raw) or _action(r.said)
     by_name = bool(named) or _by_its_name(r.normal.raw)
     if by_name:
         page, advice = "" if page.startswith(ADVICE) else page, advised.Asked()
@@ -379,6 +392,8 @@ def _wish(r: Reading, said: str) -> _Wish:
     ):
         intent = Intent.PROBE  # "what temperature is it right now"
     coded = r.found.slots.xid or r.found.slots.sxid or any(o.fact in ("xid", "sxid") for o in r.pasted.observations)
+    if intent is Intent.DIAGNOSE and coded and not (r.raw or r.signs) and _MEANING.search(said):
+        intent = Intent.EXPLAIN  # "gpu 3 threw xid 79, what does it mean"
     if intent is Intent.FIX and r.pasted.observations and not (task or outright or coded):
         intent = Intent.DIAGNOSE  # what to do about a line that was pasted stands behind what it says
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
@@ -393,7 +408,11 @@ def _wish(r: Reading, said: str) -> _Wish:
     signs = () if page.startswith(ADVICE) or whole else r.signs
     if intent in (Intent.DIAGNOSE, Intent.WHY, Intent.WHYNOT, Intent.UNKNOWN) and _WHY_NOT_ACT.search(said):
         intent, signs = Intent.VERDICT, ()  # "why don't we reboot it?": judged as "should we"
-    if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN, Intent.DENY) and not supposed and assumed.left_alone(said):
+    if (
+        intent in (Intent.WHATIF, Intent.WHY, Intent.NEXT, Intent.UNKNOWN, Intent.DENY)
+        and not supposed
+        and assumed.left_alone(said)
+    ):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
     if of_run.asked(r.found.marked) is not None:
         named = symptoms.find(words_of(of_run.without(r.found.marked)))
@@ -509,8 +528,8 @@ def _advice(r: Reading) -> advised.Asked:
 def _task(r: Reading, intent: Intent) -> str:
     """The how-to that is asked for; empty where none is."""
     task = "" if r.raw or intent in _NO_TASK else tasks.asked_how(r.said, r.found.marked)
-    if task and intent is Intent.PROBE and tasks.asked_who(r.said, r.found.marked):
-        return ""  # who uses a GPU is looked at, where there is one
+    if intent is Intent.PROBE and task == _GPU_USERS and tasks.asked_who(r.said, r.found.marked):
+        return ""  # who uses a GPU is looked at, where there is one; whom a kernel killed is no longer there
     return task
 
 
