@@ -359,7 +359,7 @@ def _wish(r: Reading, said: str) -> _Wish:
         page = near.page or page
     howto = page.removeprefix(HOWTO) if page.startswith(HOWTO) else ""
     page = "" if howto else page
-    whole = _WHOLE.fullmatch(r.found.marked) is not None
+    whole = _WHOLE.fullmatch(r.found.marked) is not None or _PART_OF_IT.fullmatch(r.found.marked) is not None
     outright = named or among or ((page,) if page else ())
     unanswered = False
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
@@ -452,6 +452,13 @@ _SHORTAGE = lazy(
 # gpu 正常吗 | 这台机器健康吗 | 卡都没问题吧: asked of the whole thing, and of no reading of it
 _WHOLE = lazy(
     r"\W*(?:请问|麻烦|看看|看下|现在|目前|我们?|你们?|的|这|那|几|[张块台个]|所有|全部|[0-9]+|<(?:gpu|node)>|\s)*(?:gpus?|显卡|卡|机器|节点|服务器|主机|集群|<(?:gpu|node)>)\s*(?:[0-9]+|上|的|状态|情况|现在|目前|都|还|是|否|算|\s)*(?:正常|健康|有没有(?:问题|故障|毛病|异常)|有无(?:问题|故障|异常)|有问题|没问题|没事|有毛病|ok|好|坏)\s*(?:的|了|着)*\s*(?:吗|么|嘛|吧|没|不|不正常|没有|否)*\W*",
+    re.IGNORECASE,
+)
+
+
+# is memory healthy?: of the part of this machine, and of no reading of it
+_PART_OF_IT = lazy(
+    r"\s*(?:is|are) (?:the |our |my )?(?:gpu |host |system )?(?:memory|ram|hbm|vram|ecc|nvlinks?|nvswitch(?:es)?|pcie|pci|infiniband|ib|network|fabric|disks?|drives?|storage|cooling|fans?|drivers?) (?:all |still )?(?:healthy|ok|okay|fine|in order)\s*\?*\s*",
     re.IGNORECASE,
 )
 

