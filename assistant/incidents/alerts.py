@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from assistant.incidents.alert_labels import LINE, NAME, Knows, Meaning, kept, meaning, rule_title, title_of
+from assistant.incidents.alert_labels import Knows, Meaning, kept, meaning, rule_title, title_of
 from assistant.incidents.alert_ledger import ledger
 from assistant.incidents.alert_message import Alert, Notification, State
 from assistant.incidents.events import SEVERITIES, Entry, Event, Kind, Status
@@ -22,6 +22,7 @@ from assistant.incidents.fold import Incident
 from assistant.store.codec import subject_text
 from knowledge.language import NO_TEXT
 from knowledge.text import clean, excerpt
+from probes.alert_labels import LINE, NAME
 
 SURFACE = "webhook"  # through which all of this is written
 RESOLVED = "alerts-resolved"  # why a machine changes the status

@@ -43,7 +43,9 @@ def _kept(observations: Sequence[Observation]) -> list[Observation]:
 
 
 def _of_gauge(o: Observation) -> Observation:
-    kept = replace(o, fact="xid_kept", at=None, clock=Clock.NONE, origin=Origin.DERIVED)
+    kept = replace(
+        o, fact="xid_kept", at=None, clock=Clock.NONE, origin=o.origin if o.origin is Origin.TOLD else Origin.DERIVED
+    )
     if o.status is not Status.OK or not isinstance(o.value, int):
         return kept
     if not o.value:
@@ -53,4 +55,5 @@ def _of_gauge(o: Observation) -> Observation:
 
 def _implied(o: Observation, event: Event) -> Observation:
     code = event.code or 0
-    return replace(o, fact="xid_implied", value=Event(code, implied_fields(code)), origin=Origin.DERIVED)
+    origin = Origin.TOLD if o.origin is Origin.TOLD else Origin.DERIVED
+    return replace(o, fact="xid_implied", value=Event(code, implied_fields(code)), origin=origin)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assistant.incidents import pages
-from assistant.incidents.alert_labels import Knows, gpu_of, host_of, meaning, node_of
+from assistant.incidents.alert_labels import Knows, meaning, node_of
 from assistant.incidents.alert_ledger import LATE, ledger
 from assistant.incidents.alert_message import PayloadError, read
 from assistant.incidents.alerts import adding, begins, opening
@@ -24,6 +24,7 @@ from assistant.watch.alerts import Alert as Fault
 from assistant.watch.alerts import Change, Phase, Sighting, What
 from assistant.watch.webhook import payload
 from knowledge.text import clean
+from probes.alert_labels import gpu_of, host_of
 from rules.model import Severity
 from tests.assistant.incidents.alert_lab import KNOWS, LOST, NOW, alert, grown, message, moment, more, notification
 

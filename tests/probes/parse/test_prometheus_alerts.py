@@ -1,0 +1,91 @@
+"""Alerts as they are passed on: which fire, what they state, and that what is over states nothing of now."""
+
+from __future__ import annotations
+
+import pytest
+
+from knowledge.observation import Event, Observation, Origin, Status
+from probes.base import Context
+from probes.parse.prometheus_alerts import FORMAT
+from tests.probes.parse.smi_case import capture
+
+
+def read(text: str) -> list[Observation]:
+    assert FORMAT.sniff(text) == 94
+    return [o for o in FORMAT.parse(text, Context("x")) if o.status is Status.OK]
+
+
+def alerts(found: list[Observation]) -> list[tuple[str, object, object, object]]:
+    return [(o.subject.host, o.value.get("name"), o.value.get("state"), o.value.get("gpu")) for o in found if o.fact == "alert" and isinstance(o.value, Event)]  # fmt: skip
+
+
+def stated(found: list[Observation]) -> dict[tuple[str, str, str], object]:
+    """What is said of a value, of an event its code."""
+    return {
+        (o.subject.host, o.subject.id, o.fact): o.value.code if isinstance(o.value, Event) else o.value
+        for o in found
+        if o.fact != "alert"
+    }
+
+
+def test_a_message_of_slack_names_what_fires_and_what_is_over() -> None:
+    found = read(capture("other/alerts-slack.txt"))
+    assert alerts(found) == [
+        ("gpu-31", "GpuMemoryHot", "firing", "5"),
+        ("gpu-31", "RootDiskFull", "firing", None),
+        ("gpu-31", "GpuXid", "resolved", "2"),
+    ]
+    assert stated(found) == {
+        ("gpu-31", "index:5", "gpu.temperature.memory"): 104,
+        ("gpu-31", "/", "fs.mount_point"): "/",
+        ("gpu-31", "/", "fs.used.share"): 97.5,
+    }
+    assert {o.origin for o in found} == {Origin.TOLD}
+
+
+def test_a_webhook_states_the_xid_of_what_fires_alone() -> None:
+    found = read(capture("other/alerts-webhook.json"))
+    assert stated(found) == {("gpu-07", "0000:3b:00.0", "xid_reported"): 95}
+    assert [o.at for o in found if o.fact == "xid_reported"] == [1793589120 * 10**9]
+
+
+def test_a_mail_states_a_counter_by_what_its_rule_watches() -> None:
+    found = read(capture("other/alerts-mail.txt"))
+    assert stated(found) == {("gpu-41", "index:4", "gpu.ecc.volatile.uncorrected.total"): 7}
+    assert [state for _, _, state, _ in alerts(found)] == ["firing", "resolved"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[RESOLVED] GpuXid gpu=2 Hostname=gpu-31 XID 79",
+        "[FIRING:1] XidRate\nLabels:\n - alertname = XidRate\n - gpu = 1\nAnnotations:\n - summary = XID errors: 5 in 10m\n",
+        "[FIRING:1] Hot\nLabels:\n - alertname = Hot\n - gpu = 1\nAnnotations:\n - summary = it is 3 C or is 90 C\nSource: http://p/graph?g0.expr=DCGM_FI_DEV_MEMORY_TEMP\n",
+        'ALERTS{alertname="GpuXid", alertstate="pending", gpu="3", Hostname="gpu-1", xid="79"} 1',
+    ],
+)
+def test_what_is_over_or_no_value_states_nothing(text: str) -> None:
+    found = read(text)
+    assert len(alerts(found)) == 1
+    assert stated(found) == {}
+
+
+def test_words_below_a_title_name_the_gpu_where_no_label_does() -> None:
+    found = read("can we keep it?\n\n[FIRING:1] GPUXid critical\ngpu-17: GPU 3 reported XID 48\n\nthanks\n")
+    assert alerts(found) == [("gpu-17", "GPUXid", "firing", "3")]
+    assert stated(found) == {("gpu-17", "index:3", "xid_reported"): 48}
+
+
+def test_of_series_each_alert_is_on_its_node() -> None:
+    text = (
+        'ALERTS{alertname="GpuLost", alertstate="firing", gpu="3", instance="10.2.1.44:9400", Hostname="gpu-4"} 1\n'
+        'ALERTS{alertname="NodeDown", alertstate="firing", instance="10.2.1.45:9100"} 1\n'
+    )
+    assert alerts(read(text)) == [("gpu-4", "GpuLost", "firing", "3"), ("10.2.1.45", "NodeDown", "firing", None)]
+
+
+@pytest.mark.parametrize(
+    "text", ["the alertmanager was restarted", '{"labels": {"app": "x"}}', "[INFO] all alerts resolved"]
+)
+def test_what_only_speaks_of_alerts_is_none(text: str) -> None:
+    assert FORMAT.sniff(text) == 0
