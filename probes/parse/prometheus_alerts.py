@@ -56,7 +56,6 @@ _INLINE = re.compile(r"([A-Za-z_]\w{0,60})=\"?([^\s\"(),]{1,200})")
 _SERIES = re.compile(r"\s{0,8}ALERTS\{(.{1,4000}?)\}(?: =>)?\s{1,8}1(?:\.0)?\b.{0,60}")
 _LABEL = re.compile(r"([A-Za-z_]\w{0,80})=\"((?:[^\"\\]|\\.){0,1000})\"")
 _ANNOTATIONS = frozenset({"summary", "description", "message", "title"})
-_BELOW = 6  # lines below a title that are its own words, where no labels follow
 # h100-7: GPU 3 reported XID 48      on h200-44      node gpu-3
 _ON_NODE = re.compile(
     r"^([A-Za-z](?=[\w.-]{0,60}\d)[\w.-]{1,60}): |\b(?:on|at|host|node) (?!GPU)([A-Za-z](?=[\w.-]{0,60}\d)[\w.-]{1,60}[\w])\b"
@@ -99,6 +98,7 @@ class _Alert:
     expr: str = ""  # what its rule watches
     since: str = ""
     value: float | None = None
+    title: bool = False  # it is one line above the alerts of a group, or all that was passed on
 
 
 def sniff(head: str) -> int:
@@ -250,19 +250,18 @@ def _texts(value: object) -> dict[str, str]:
 
 
 def _of_text(text: str) -> Iterator[_Alert]:
-    """Alerts of a message; of one whose title alone was passed on that."""
-    titled: list[_Alert] = []  # titles whose alerts may follow
+    """Alerts of a message; of a title that is followed by its alerts these."""
     alerts: list[_Alert] = []
     state, part = "firing", ""
+    under = 0  # the last line of a title and of the words right below it
     for line in lines_of(text):
         told = clean(line.text[:4000]).rstrip()
         if m := _SERIES.fullmatch(told):
             labels = dict(_LABEL.findall(m[1]))
             alerts.append(_Alert(_STATES.get(labels.pop("alertstate", ""), "firing"), line, "", labels))
         elif m := _TITLE.fullmatch(told):
-            state, part = m[1].lower(), ""
-            titled.append(_Alert(state, line, _first(m[2]), dict(_INLINE.findall(m[2]))))
-            alerts.append(titled[-1])
+            state, part, under = m[1].lower(), "", line.number
+            alerts.append(_Alert(state, line, _first(m[2]), dict(_INLINE.findall(m[2])), title=True))
         elif m := _PART.fullmatch(told):
             state, part = m[1].lower(), ""
         elif m := _HEADING.fullmatch(told):
@@ -273,14 +272,12 @@ def _of_text(text: str) -> Iterator[_Alert]:
                 alerts[-1].expr = m[2]
         elif (m := _PAIR.fullmatch(told)) and (alerts or m[1].lower() in ("alert", "alertname")):
             _pair(alerts, state, part, m[1], m[2].strip(), line)
-        elif alerts and alerts[-1] in titled and not part and told.strip():
-            if line.number - alerts[-1].line.number < _BELOW:
-                alerts[-1].words["description"] = f"{alerts[-1].words.get('description', '')} {told.strip()}".lstrip()
-    for title in titled:  # of a title that is followed by its alerts the alerts are told
-        at = alerts.index(title)
-        if at + 1 < len(alerts) and alerts[at + 1] not in titled:
-            alerts.remove(title)
-    yield from alerts
+        elif under and line.number == under + 1 and told.strip():
+            under, words = line.number, alerts[-1].words
+            words["description"] = f"{words.get('description', '')} {told.strip()}".lstrip()
+    for alert, after in zip(alerts, [*alerts[1:], None], strict=False):
+        if not alert.title or after is None or after.title:
+            yield alert
 
 
 def _first(words: str) -> str:

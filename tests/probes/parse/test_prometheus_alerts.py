@@ -89,3 +89,4 @@ def test_of_series_each_alert_is_on_its_node() -> None:
 )
 def test_what_only_speaks_of_alerts_is_none(text: str) -> None:
     assert FORMAT.sniff(text) == 0
+    assert FORMAT.parse(text, Context("x")) == []
