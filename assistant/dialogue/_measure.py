@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from assistant.intent.query import Query
 
 _LONG = 300  # characters: a question about one value is short
-# 43, 43%, 0.43, 1,200 GB/s, 85°C, 1e-12, 90 degrees; not the 4 of "NVLink4", not the 100 of "H100".
+# 43, 43%, 0.43, 1,200 GB/s, 85°C, 1e-12, 90 degrees; not the 4 of "NVLink4", the 100 of "H100", the 17 of "rank 17", the 10 of "10 minutes".
 _NUMBER = lazy(
-    r"(?<![\w.])(?<![a-z]-)(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*"
-    r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|mhz|ghz|h\b|hours?|/s|/min|度|瓦|百分)?(?![a-z0-9])",
+    r"(?<![\w.])(?<![a-z]-)(?<!rank )(?<!ranks )(?<!rank #)(?<!gpu )(?<!node )(?<!card )(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*"
+    r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|mhz|ghz|h\b|hours?|/s|/min|度|瓦|百分)?(?![a-z0-9])"
+    r"(?!\s*(?:ms|mins?|minutes?|s|secs?|seconds?|days?|weeks?|steps?|ranks?|nodes?|gpus?)(?![a-z0-9])|\s*(?:分钟|秒|天|步|号))",
     re.IGNORECASE,
 )
 # What a question for the normal begins with, by the band.

@@ -74,3 +74,16 @@ def test_without_a_question_for_the_usual_nothing_is_called_so() -> None:
 ])  # fmt: skip
 def test_yes_and_no_are_of_what_is_asked(said: str, begins: str) -> None:
     assert first(said).startswith(begins)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["NCCL allreduce times out on rank 17 only, other ranks are waiting", "NCCL allreduce times out on rank 3 after 10 minutes, others wait"],
+)  # fmt: skip
+def test_the_number_of_a_rank_and_a_duration_are_no_share(text: str) -> None:
+    from assistant.dialogue import _measure
+
+    assert _measure.answer(understand(text), "en") is None
+    judged = _measure.answer(understand("exposed communication of 17 %, ok?"), "en")
+    assert judged is not None
+    assert "17" in judged.headline
