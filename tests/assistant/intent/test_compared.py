@@ -105,3 +105,10 @@ def test_every_quantity_is_of_facts_of_the_vocabulary() -> None:
     names = {name for q in quantities() for name in (q.fact, q.expected) if name}
     assert all(name in vocabulary() for name in names)
     assert all(q.meaning and q.do for q in quantities())
+
+
+@each("said", ["power 690 of 700 W, throttle: SW Power Cap", "功耗 690/700 W，软件功耗上限 active"])
+def test_the_name_of_a_throttle_reason_is_no_power_limit(said: str) -> None:
+    """What a GPU draws beside SW Power Cap is its draw; a cap of so many watts is a limit."""
+    assert "gpu.power.limit.default" not in {o.fact for o in understand(said).observations}
+    assert "gpu.power.limit.default" in {o.fact for o in understand("power capped 500 of 700 W, ok?").observations}
