@@ -49,6 +49,7 @@ def events(intent: Intent, said: str, named: Named, *, any_program: bool = False
             of = [Subject(Scope.NVSWITCH, f"{UNKNOWN_PCI}?", host)]
             if kind == "xid":
                 fields = {"any_program": True} if any_program else {}
+                fields |= _recovery(clause) if code == RECOVERS else {}
                 of = [
                     gpu(called, host.id) for called in (_beside(said, told[0], named) if told else (f"{UNKNOWN_PCI}?",))
                 ]
@@ -65,6 +66,19 @@ def events(intent: Intent, said: str, named: Named, *, any_program: bool = False
 _SWITCH = lazy(r"nvswitch[ #-]?([0-9]{1,3})(?![0-9])", _I)
 # of a switch's error its own word decides, where the catalogue has none
 _FATAL = lazy(r"(?<![a-z-])(?<!not )(?<!non )fatal(?![a-z])|(?<![非不])致命", _I)
+
+
+RECOVERS = 154  # the XID by which the driver says what would mend the GPU
+
+
+def _recovery(clause: str) -> dict[str, str]:
+    """The action that stands last beside that code: "Xid 154 GPU Reset Required", "... from None to Node Reboot"."""
+    from knowledge.facts import vocabulary
+
+    plain = clause.casefold().replace("&", "and")
+    at = {value: plain.rfind(value.replace("_", " ")) for value in vocabulary()["gpu.recovery_action"].values}
+    last = max(at, key=lambda value: (at[value], len(value)))
+    return {"recovery": last} if at[last] >= 0 else {}
 
 
 def _clause(said: str, code: tuple[int, int]) -> str:

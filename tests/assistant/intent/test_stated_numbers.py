@@ -278,3 +278,17 @@ def test_the_words_of_a_code_behind_it_count_nothing(text: str) -> None:
     found = understand(text)
     assert len(found.slots.xid) == 1
     assert not any("x154" in str(o.subject) or "x79" in str(o.subject) for o in found.observations)
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("Xid 154 GPU Reset Required, keep the job?", "gpu_reset"),
+        ("xid 154 went from None to Node Reboot, go on?", "node_reboot"),
+        ("XID 154 (Drain and Reset) on gpu 3, can I use it?", "drain_and_reset"),
+        ("xid 154 on gpu 3, can I use it?", None),
+    ],
+)
+def test_xid_154_is_told_with_the_action_that_it_names(text: str, action: str | None) -> None:
+    told = [o.value for o in understand(text).observations if isinstance(o.value, Event)]
+    assert [event.get("recovery") for event in told] == [action]
