@@ -44,9 +44,8 @@ _STANDS_AT = lazy(
     _I,
 )
 _NUMBER = lazy(rf"([0-9]{{1,10}})(?![0-9A-Za-z_]){_COUNTS}", _I)
-_TITLED = lazy(
-    r"([0-9]{1,5})(?=\s+gpu(?![A-Za-z0-9_]))", _I
-)  # xid 79 GPU has fallen off the bus, xid 154 GPU Reset Required
+# Right behind the word a number is its code, whatever thing is named next: "xid 79 gpu 3 is lost", "Xid 154 GPU Reset Required".
+_CODE = lazy(r"([0-9]{1,10})(?![0-9A-Za-z_]|[.:][0-9]|\s*%)(?=\s*(?:gpu|node|rank|host|job)(?![A-Za-z_]))", _I)
 _OF = r"[\s:#=_(\[\"']*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"
 
 _XID = lazy(rf"(?<![A-Za-z])(?P<s>s?)xids?-?{_OF}(?=[0-9])", _I)
@@ -167,14 +166,15 @@ def numbers(
     spaced: bool = False,
     most: int = 10**10,
     kind: str | None = None,
+    coded: bool = False,
 ) -> tuple[list[int], int]:
     """The numbers of a list that begins at `at` ("48, 63 and 64", "0-3", "48 then xid 63"), and where it ends.
 
     `again` is the word ahead of the list, which may be said again; `spaced`: blanks alone part the members too; `most`: a
     greater number behind the first is none of them, nor is one that says how far something came ("gpu 2, 412 now"); `kind`:
-    the "s" of sxid, which no xid of its list has.
+    the "s" of sxid, which no xid of its list has; `coded`: the first number is a code and counts nothing.
     """
-    found = _NUMBER.match(text, at) or (_TITLED.match(text, at) if kind is not None else None)
+    found = _NUMBER.match(text, at) or (_CODE.match(text, at) if coded else None)
     if not found:
         return [], at
     out, end = [int(found[1])], found.end(1)
@@ -213,7 +213,7 @@ def _numbered(slot: str, pattern: re.Pattern[str], *hints: str) -> Callable[[Rea
             name = f"s{slot}" if found.groupdict().get("s") else slot
             spaced = found[0].rstrip(" :#=").lower().endswith("s")
             most = MOST if slot == "gpu" else 10**10
-            values, end = numbers(r.text, found.end(), pattern, spaced, most, found.groupdict().get("s"))
+            values, end = numbers(r.text, found.end(), pattern, spaced, most, found.groupdict().get("s"), slot == "xid")
             if values:
                 r.take(name, found.start(), _closing(r.text, end), values)
 
