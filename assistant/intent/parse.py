@@ -73,6 +73,11 @@ _JUDGED = lazy(
     r"\b(?:ok|okay|fine|normal|usual|expected|typical|reasonable|good|healthy|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|健康|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
     re.IGNORECASE,
 )
+# is that bad?: of what was told ahead, and nothing is supposed
+_IS_THAT = lazy(
+    r"(?<![a-z])(?:is|are) (?:that|this|it|these|those|they) (?:too )?(?:bad|ok|okay|fine|normal|good|high|low|a problem|wrong|expected|healthy)(?![a-z])",
+    re.IGNORECASE,
+)
 _MATTERS = lazy(
     r"要紧|严重吗|影响(?:大|训练|使用)?[吗不]|有事吗|没事吧|(?<![a-z])(?:serious|does (?:it|this|that) matter|a problem|worry)(?![a-z])",
     re.IGNORECASE,
@@ -196,9 +201,10 @@ def _one(text: str, *, lang: str, pending: bool = False, hosts: Sequence[str] = 
     states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
+    judged = _IS_THAT.search(said) is not None and figures.measures(r.said)
     if may_state and not wish.task and intent in _OF_ERRORS and (error := _error(r, states)):
         intent, signs, wish = Intent.EXPLAIN, (), wish._replace(page=error, outright=(error,))
-    elif may_state and not wish.task and intent in _OF_ERRORS and (told_of := general.reported(r)):
+    elif may_state and not (wish.task or judged) and intent in _OF_ERRORS and (told_of := general.reported(r)):
         intent, signs, wish = Intent.EXPLAIN, (), wish._replace(page=told_of, outright=(told_of,))
     if (
         intent is Intent.EXPLAIN
@@ -402,7 +408,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     if (
         intent is Intent.WHATIF
         and not supposed_at_all(r.said)
-        and ((not supposed and figures.measures(r.said)) or stated(r.said, r.found).codes)
+        and (((not supposed or _IS_THAT.search(said)) and figures.measures(r.said)) or stated(r.said, r.found).codes)
     ):
         intent, supposed = Intent.DIAGNOSE, ()  # "no xid 79, but xid 48": what is so, and nothing that might be
     signs = () if page.startswith(ADVICE) or whole else r.signs
