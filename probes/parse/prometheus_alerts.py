@@ -104,7 +104,7 @@ class _Alert:
     labels: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)  # annotations
     expr: str = ""  # what its rule watches
-    since: str = ""
+    since: str = ""  # when it began to be what `state` says
     value: float | None = None
     title: bool = False  # it is one line above the alerts of a group, or all that was passed on
 
@@ -235,6 +235,8 @@ def _of_document(document: Any, text: str, begin: int) -> Iterator[_Alert]:
         status = row.get("status", row.get("state", ""))
         state = _STATES.get(str(status.get("state") if isinstance(status, dict) else status), "firing")
         since = row.get("startsAt", row.get("activeAt"))
+        if state == "resolved" and not str(row.get("endsAt", "0001")).startswith("0001"):  # Go's zero: not yet
+            since = row["endsAt"]
         value = row.get("value")
         yield _Alert(
             state,

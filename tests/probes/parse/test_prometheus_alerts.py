@@ -46,6 +46,7 @@ def test_a_message_of_slack_names_what_fires_and_what_is_over() -> None:
 def test_a_webhook_states_the_xid_of_what_fires_alone() -> None:
     found = read(capture("other/alerts-webhook.json"))
     assert stated(found) == {("gpu-07", "0000:3b:00.0", "xid_reported"): 95}
+    assert [o.value.get("since") for o in found if o.fact == "alert" and isinstance(o.value, Event)] == ["2026-11-02 03:12", "2026-11-02 02:30"]  # fmt: skip
     assert [o.at for o in found if o.fact == "xid_reported"] == [1793589120 * 10**9]
 
 
