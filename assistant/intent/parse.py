@@ -525,6 +525,14 @@ _QUESTION = lazy(
 )
 
 
+_OF_TOOL = "smi-beside-jobs"
+# nvidia-smi 显示 ERR! | nvidia-smi says GPU is lost: what it prints of a GPU that does not answer
+_TOOL_SHOWS = lazy(
+    r"(?<![a-z_])(?:err!|\[?unknown error|gpu is lost|no devices were found|couldn't communicate)|(?:gpu|显卡|卡) ?(?:丢失|掉了)",
+    re.IGNORECASE,
+)
+
+
 def _advice(r: Reading) -> advised.Asked:
     """The advice that is asked for; none where a code or a process is named, which have answers of their own."""
     of = r.found.slots
@@ -535,7 +543,9 @@ def _advice(r: Reading) -> advised.Asked:
     if (of_work := busy.asked(r.said)).id:
         return of_work
     troubled = not _FAULTS.isdisjoint(r.signs) or _STOPPED.search(r.said) is not None
-    return advised.asked(r.said, r.found.marked, troubled=troubled)
+    found = advised.asked(r.said, r.found.marked, troubled=troubled)
+    # nothing is asked about the tool where what it shows is reported
+    return advised.Asked() if found.id == _OF_TOOL and _TOOL_SHOWS.search(r.said) else found
 
 
 def _task(r: Reading, intent: Intent) -> str:

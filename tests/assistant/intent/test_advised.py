@@ -43,6 +43,8 @@ def test_advice_is_found(said: str, page: str) -> None:
     "said",
     [
         "xid 79 on gpu 3 while others run, can I reset it?",
+        "nvidia-smi 显示 ERR!，任务还在跑，先不动可以吗",
+        "nvidia-smi shows ERR! for power but the jobs are running, can I leave it?",
         "why is my job slow with two jobs on one GPU",
         "how many processes are on gpu 3",
         "昨晚任务停了，现在少了一张卡，我该咋办",
