@@ -469,6 +469,10 @@ _PART_OF_IT = lazy(
 )
 
 
+_OF_REQUEST = f"{ADVICE}other-gpus-than-requested"
+_BROKEN = frozenset(["gpu-lost", "driver-hangs", "memory-errors"])
+
+
 def _page(r: Reading) -> str:
     """The page that the words ask for; none of advice where the sentence only reports trouble ("quota exceeded: pod pending"),
     or asks if a value is usual ("dram active 11 % in decode, normal?")."""
@@ -477,6 +481,8 @@ def _page(r: Reading) -> str:
         return page
     if r.found.slots.sxid:
         return ""  # a switch's code says more of reboot or return than what holds of GPUs
+    if page == _OF_REQUEST and (r.found.slots.xid or not _BROKEN.isdisjoint(r.signs)):
+        return ""  # a GPU that broke is missing to the job as well
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
     reports = reports and not advised.of_reports(page.removeprefix(ADVICE))
     judges = (asks_usual(r.said) or _FINE_AT_END.search(r.said)) and figures.measures(r.said)

@@ -27,6 +27,9 @@ from tests.cases import each
         ("NCCL_IB_DISABLE=1 要不要加", "nccl-ib-disable"),
         ("how can saving the checkpoint take less time", "checkpoint-saving"),
         ("fabricmanager 起不来，版本对不上", "fabric-manager-version"),
+        ("k8s 里 pod 申请了 1 张 GPU 但看到 8 张卡，怎么回事", "other-gpus-than-requested"),
+        ("I asked slurm for --gres=gpu:4 but torch sees only 1 of 8", "other-gpus-than-requested"),
+        ("pod requests 2 gpus but sees 8 gpus, why?", "other-gpus-than-requested"),
         ("kubelet: Allocate failed due to no healthy devices present", "no-healthy-devices"),
         ("the job hangs only with more than 24 nodes", "hangs-only-with-more-nodes"),
         ("显存缓存满了一直 preempt", "vllm-preemption"),
@@ -44,6 +47,8 @@ def test_advice_is_found(said: str, page: str) -> None:
     [
         "xid 79 on gpu 3 while others run, can I reset it?",
         "nvidia-smi 显示 ERR!，任务还在跑，先不动可以吗",
+        "slurm 申请 4 张卡，训练报 Xid 79，看到 3 张卡",
+        "slurm node has only 7 of 8 gpus",
         "nvidia-smi shows ERR! for power but the jobs are running, can I leave it?",
         "why is my job slow with two jobs on one GPU",
         "how many processes are on gpu 3",
