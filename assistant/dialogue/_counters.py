@@ -386,7 +386,7 @@ def _far_below(told: Mapping[str, float], name: str, most: float) -> float:
     clock, power = told.get("gpu.clock.sm"), told.get("gpu.power.draw", told.get("gpu.power.limit"))
     if clock is None or power is None or most < LEAST_DESIGN or 100 * power / most < AT_LIMIT:
         return 0.0
-    models = candidates(name) if name else all_specs()
+    models = [s for s in (candidates(name) if name else all_specs()) if s.vendor == "nvidia"]
     tops = [s.max_clock_mhz for s in models if s.tdp_w == most and s.max_clock_mhz]
     top = min(tops or [s.max_clock_mhz for s in models if name and s.max_clock_mhz], default=0.0)
     return top if clock < min(SLOW_ALWAYS, FAR_BELOW * top) else 0.0
