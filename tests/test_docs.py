@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from assistant import reference
-from assistant.cli import command_modules
+from assistant.arguments import command_parser
+from assistant.cli import command_modules, load_all
 from assistant.commands import demo
 from assistant.config import OPTIONS
 from assistant.exits import Exit
+from knowledge.advice import advice
 from knowledge.facts import vocabulary
+from knowledge.howto import howtos
+from knowledge.language import Text
+from knowledge.runbook import all_runbooks
 from rules.loader import load
 from tests.cases import timeless
 from tests.conftest import Gpudiag
@@ -109,6 +115,36 @@ def commands_in(code: str, first: int) -> Iterator[tuple[int, str]]:
     """The commands that a piece of code names, with their lines."""
     for found in re.finditer(r"(?<![\w/.-])gpudiag ([a-z][a-z-]*)", code):
         yield first + code.count("\n", 0, found.start()), found[1]
+
+
+VERBS = ("read", "reads", "sees")  # what gpudiag does, in a sentence
+NAMED = re.compile(r"(?<![\w/.-])gpudiag ([a-z][a-z-]*)([^\n`，。；、;,()（）\u4e00-\u9fff]*)")
+
+
+def advised(said: object) -> Iterator[str]:
+    """The texts of an advice, a task or a runbook, in both languages, with its commands."""
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, Text):
+        yield from (said.en, said.zh)
+    elif isinstance(said, tuple | list):
+        for one in said:
+            yield from advised(one)
+    elif is_dataclass(said):
+        for field in fields(said):
+            if field.name not in ("sources", "see"):
+                yield from advised(getattr(said, field.name))
+
+
+def test_what_advice_tasks_and_runbooks_tell_to_run_is_taken_by_the_command_line() -> None:
+    """Nobody at a node at night is sent to a command or a flag that is not there."""
+    flags = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+    taken = {c.NAME: set(flags.findall(command_parser(c).format_help())) for c in load_all()}
+    texts = [t for book in (advice().values(), howtos().values(), all_runbooks()) for one in book for t in advised(one)]
+    told = [m for t in texts for m in NAMED.finditer(t) if m[1] not in VERBS]
+    lost = [m[0] for m in told if m[1] not in taken or not taken[m[1]].issuperset(flags.findall(m[2]))]
+    assert len(told) > 100
+    assert lost == []
 
 
 def test_the_exchange_of_the_readme_is_what_the_program_prints(gpudiag: Gpudiag) -> None:

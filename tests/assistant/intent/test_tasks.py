@@ -52,7 +52,7 @@ def test_what_asks_for_no_task_finds_none(said: str) -> None:
 @pytest.mark.parametrize(
     ("said", "command"),
     [
-        ("how could we tell which rank lags, any slowest rank finder?", "gpudiag job LOGS"),
+        ("how could we tell which rank lags, any slowest rank finder?", "sh -c 'gpudiag check --log rank*.log'"),
         ("掉的是哪张卡，怎么查", "lspci -d 10de:"),
         ("what's the procedure to pull out a machine from k8s", "kubectl cordon NODE"),
         ("怎么把节点从 slurm 摘掉", "scontrol update nodename=NODE state=drain reason=gpu-check"),
