@@ -30,7 +30,7 @@ from knowledge.text import excerpt
 MOST = 32  # facts of one sentence
 _I = re.IGNORECASE
 _ENDS = lazy(
-    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas|with(?=\s+(?:all\s+)?(?:the\s+)?(?:others?|rest)(?![a-z])))\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of|[0-9]+\s+(?:are\s+|is\s+)?(?:inactive|down))(?![a-z]))|(?=其他|其余|另外)"
+    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|(?<=[a-z0-9]):(?=\s+(?:is|are|was|were|do|does|did|has|have)\s+[a-z<][^.;,!?:]{1,80}\?)|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas|with(?=\s+(?:all\s+)?(?:the\s+)?(?:others?|rest)(?![a-z])))\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of|[0-9]+\s+(?:are\s+|is\s+)?(?:inactive|down))(?![a-z]))|(?=其他|其余|另外)"
     r"|(?<=正常)(?=就是|但|可是|却|只是)|(?<=没问题)(?=就是|但|可是|却|只是)|(?<=没毛病)(?=就是|但|可是|却|只是)"
     r"|(?<=[吗么呢吧])\s+|\s+(?=但|不过|可是|然而|就是(?!说)|只是|唯独)",
     _I,
@@ -58,7 +58,7 @@ _BEGINS = lazy(
     _I,
 )
 _ASKS_LAST = lazy(
-    r"[吗么呢]$|(?:没问题|没啥问题|没什么问题|没有问题|没大问题|没毛病|问题不大|没事|没啥事|没什么事|没大事|不要紧|不影响|可以|能用|能跑|正常|还好|还行|要紧|行|好|对|ok)吧$|[用要行好]不$|行不行|好不好|对不对|正常不|要不要紧|会不会|咋[办整弄样]|怎么半"
+    r"[吗么呢]$|(?:没问题|没啥问题|没什么问题|没有问题|没大问题|没毛病|问题不大|没事|没啥事|没什么事|没大事|不要紧|不影响|可以|能用|能跑|正常|还好|还行|要紧|行|好|对|ok)吧$|[用要行好]不$|行不行|好不好|对不对|正常不|要不要紧|会不会|咋[办整弄样]|怎么半|(?:启动|运行|起来|加载|在跑|开|挂|停)了没有?$"
 )
 # States that nobody would mention of something in order.
 _BAD = lazy(
@@ -144,6 +144,8 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             )
         elif _TOLD_IN_QUESTION.search(clause):
             read = _told(clause, about, "")._replace(rest="", open=False)
+            if _ASKS_IF_RUNS.search(clause):  # 我们的 DGX 上 docker 在跑吗: asked, and told by nobody
+                read = read._replace(observations=[o for o in read.observations if not o.fact.startswith(_SERVICE)])
         if _OTHER_RATE.search(text) and not _OF_USE.search(
             text
         ):  # a bandwidth that goes up and down is no work of a GPU
@@ -676,6 +678,9 @@ _TOLD_IN_QUESTION = lazy(
     r"(?<![a-z])(?:(?<!^is )(?<!^was )that|which|whose|with|since|because|although|when|if)(?![a-z])|的|^is\b(?=.*[0-9]).{1,80}(?:a problem|an issue|enough|normal|too (?:low|slow|high|hot)|slower|expected|wrong)\b|^(?:is|are)\s+[0-9][0-9.]*\s?(?:w|watts?|°?c|mhz|%)(?![a-z])|(?<![a-z])why\b[^?]{0,200}[0-9]|为(?:什么|何|啥)[^？]{0,200}[0-9]",
     _I,
 )
+
+_SERVICE = "node.service."
+_ASKS_IF_RUNS = lazy(r"(?:跑|运行|启动|起来?|开|活|正常|挂|停)(?:了|着|中)?(?:没有|没|[吗么嘛])$")
 
 
 def _worth(marked: str) -> bool:

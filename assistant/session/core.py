@@ -607,8 +607,8 @@ def _no_gpu_here(diagnosis: Diagnosis) -> bool:
 
 
 def _elsewhere_meant(query: Query) -> bool:
-    """Whether what is wrong is asked of a machine that is not this one."""
-    return query.intent in (Intent.DIAGNOSE, Intent.VERDICT) and phrases.another_machine(query.text)
+    """Whether it is asked of a machine that is not this one what is wrong, or how something is."""
+    return query.intent in (Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE) and phrases.another_machine(query.text)
 
 
 def _runs_elsewhere(query: Query, diagnosis: Diagnosis) -> bool:

@@ -46,6 +46,9 @@ def this_machine(text: str) -> bool:
 _ANOTHER = lazy(
     r"(?<![a-z])(?:an?other|(?:the|our|my|their|his|her|your) other|(?:the|our|my|a|some) (?:customer|colleague|client|user|friend|tenant)'?s?)"
     r" (?:[a-z0-9-]+(?:'s)? ){0,2}?(?:node|machine|box|host|server|cluster|site)(?![a-z])"
+    r"|(?<![a-z])(?:that|(?:the|our|my|their|his|her|your)(?: [a-z]+'s?)?|(?:an? )?[a-z]+'s) (?:[a-z0-9-]+ )?(?:dgx|hgx|mgx)(?![a-z0-9-])"
+    r"|(?<![a-z])that (?:[a-z0-9-]+ )?(?:node|machine|box|host|server)(?![a-z])"
+    r"|(?:我们|客户|同事|用户|他们|你们|公司|别人)(?:家|那边|那台)?的?\s?(?:[a-z0-9]+ )?(?:dgx|hgx)(?![a-z0-9-])|那台\s?(?:[a-z0-9]+ ?)?(?:节点|机器|服务器|主机|dgx|hgx)"
     r"|(?<![a-z])(?:two|three|four|[2-9]|[1-9][0-9]) (?:new |more |other )?(?:nodes|machines|boxes|hosts|servers)(?![a-z])|(?:两|几|[0-9二三四五六七八九十]+)\s?台|另\s?(?:一|外)?\s?(?:个|台)\s?(?:节点|机器|服务器|主机|集群)|别的(?:节点|机器|服务器)|(?:客户|同事|用户)的?(?:节点|机器|服务器)",
     re.IGNORECASE,
 )
@@ -90,17 +93,21 @@ def nothing_said(host: str, text: str, lang: str) -> Reply:
     from assistant.find import search
     from assistant.intent.stated import reports_trouble
 
-    name = f" ({host})" if host else ""
     nothing = (
         Text("nothing that was said could be judged", "所述内容都无法据以判断")
         if reports_trouble(text) or _DIGIT.search(text)
         else Text("nothing was said of how the one meant is", "没有说明所指的 GPU 是什么情况")
     )
+    here = Text(
+        f"this machine{f' ({host})' if host else ''} has no GPU", f"本机{f'（{host}）' if host else ''}没有 GPU"
+    )
+    if another_machine(text):
+        here = Text("another machine than this one is meant", "所指的是另一台机器")
     reply = _said(
         lang,
-        f"Cannot say: this machine{name} has no GPU, and {nothing.en}. "
+        f"Cannot say: {here.en}, and {nothing.en}. "
         "Look at it: gpudiag check --host NODE, --bundle FILE or --log FILE; or tell what it shows, for instance an XID, a temperature, a line of its log.",
-        f"无法判断：本机{f'（{host}）' if host else ''}没有 GPU，{'而' if nothing.zh.startswith('所') else '也'}{nothing.zh}。"
+        f"无法判断：{here.zh}，{'而' if nothing.zh.startswith('所') else '也'}{nothing.zh}。"
         "要查看它：gpudiag check --host NODE、--bundle FILE 或 --log FILE；或说明看到了什么，例如 XID、温度、一行日志。",
         settled=False,
     )

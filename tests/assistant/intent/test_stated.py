@@ -452,3 +452,12 @@ def test_that_a_job_hangs_leads_over_how_busy_it_looks(text: str) -> None:
     said = understand(text)
     assert said.symptoms[0] == "hang"
     assert "gpu-missing" not in said.symptoms
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["our DGX: is docker running?", "我们的 DGX 上 docker 在跑吗", "客户的节点上 fabricmanager 启动了没有", "我们的节点 dcgm 还正常吗"],
+)  # fmt: skip
+def test_whether_a_service_runs_is_asked_and_not_told(text: str) -> None:
+    assert understand(text).observations == ()
+    assert understand("our DGX: docker is down, ok?").observations
