@@ -404,7 +404,7 @@ def _of_name(
     value = None
     if spec.type is Type.BOOL or name == "gpu.ecc.mode":
         value = _yes_or_no(spec, after, first, [free[i] for i in (*behind, *ahead) if i in free])
-    elif spec.type is Type.ENUM:
+    elif spec.type is Type.ENUM and not _ABSENT.intersection(first[-1:]):  # "no links inactive"
         after = [*after, *words[end : _enum_at(name, words, end)]]
         value = next((v for v in (*_enums(spec, after), *_enums(spec, first[-_NEAR:]))), None) or _service(spec, after)
     elif spec.type is Type.STR and end - ahead.start - 1 > _LONG and after[:1] and after[0] in _IS and len(after) > 1:
@@ -493,7 +493,7 @@ def _number_of(name: str, words: Sequence[str], place: range, free: dict[int, Nu
             return None  # what is used is not what is left
         if name == "node.memory.available" and not _REST & {words[w] for w in _segment(words, i)}:
             return None  # how much there is in all
-        around = range(_after_number(words, min(i, *place)), max(i, place.start) + 1)
+        around = range(_after_number(words, min(i, *place) if behind else i), max(i, place.start) + 1)
         if name in _REMAPS and (part := _PARTS.get(words[i - 1]) or _PARTS.get(" ".join(words[i + 1 : i + 2]))):
             del free[i]  # "failure 1 for row remapping": not so many rows
             return Taken(f"gpu.row_remap.{part}", (float(number.said) > 0,), frozenset((i - 1, i, i + 1)))
@@ -775,7 +775,9 @@ def _yes_or_no(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str], numb
     return not (_NOT & {*behind[:4], *ahead[-3:]})
 
 
-_NOT = frozenset(["no", "not", "without", "never", "none", "zero", "isn't", "hasn't", "没", "无", "未", "不"])
+_NOT = frozenset(
+    ["no", "not", "without", "never", "none", "nothing", "zero", "isn't", "hasn't", "没", "无", "未", "不"]
+)
 
 
 def _enum_at(name: str, words: Sequence[str], end: int) -> int:
@@ -796,8 +798,13 @@ def _enums(spec: FactSpec, words: Sequence[str]) -> Iterator[str]:
             " ".join(phrases.split(value.replace("_", " "))),
             *((label.en.casefold(), " ".join(label.zh)) if label else ()),
         ]
-        if any(f" {name} " in text for name in names):
+        if any(f" {name} " in text for name in names) and not any(
+            f" {no} {name} " in text for no in _ABSENT for name in names
+        ):
             yield value
+
+
+_ABSENT = frozenset(["no", "without", "zero", "0"])  # "no inactive links"
 
 
 # How people say that a service runs, or does not: words in a row, joined.
@@ -845,7 +852,19 @@ def named_in(words: Sequence[str]) -> list[tuple[int, int, str]]:
     for start, end, name in spans:
         if all(end <= a or start >= b for a, b, _ in out):
             out.append((start, end, name))
-    return sorted(out)
+    return _joined(sorted(out), words)
+
+
+def _joined(spans: list[tuple[int, int, str]], words: Sequence[str]) -> list[tuple[int, int, str]]:
+    """`spans` with the words of one counter as one: "volatile" beside "correctable ECC errors", "uncorrectable" beside "remapped rows"."""
+    out: list[tuple[int, int, str]] = []
+    for start, end, name in spans:
+        first = out[-1] if out else (0, -1, "")
+        if first[1] == start and first[2].startswith("gpu.ecc.") and name.startswith(("gpu.ecc.", *_REMAPS)):
+            out[-1] = (first[0], end, _in_words_of(name, words, range(first[0], end)))
+        else:
+            out.append((start, end, name))
+    return out
 
 
 @cache

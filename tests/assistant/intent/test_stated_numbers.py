@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+import pytest
+
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from knowledge.facts import Kind, Type, vocabulary
@@ -246,3 +248,25 @@ def test_so_many_gpus_of_so_many_are_a_count_and_no_reading_named_ahead_of_it(se
         ("node.gpu.count", 7),
         ("node.gpu.expected", 8),
     }
+
+
+ECC, REMAP = "gpu.ecc.volatile", "gpu.row_remap"
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("1 volatile correctable ECC error, 0 uncorrectable, is that ok?", {f"{ECC}.corrected.total": 1, f"{ECC}.uncorrected.total": 0}),
+        ("0 volatile correctable ECC errors, 4 uncorrectable, is that ok?", {f"{ECC}.corrected.total": 0, f"{ECC}.uncorrected.total": 4}),
+        ("7 volatile single bit errors, no uncorrectable, fine?", {f"{ECC}.corrected.total": 7, f"{ECC}.uncorrected.total": 0}),
+        ("9 uncorrectable remapped rows, no failure, no pending", {f"{REMAP}.uncorrectable": 9, f"{REMAP}.failure": False, f"{REMAP}.pending": False}),
+        ("9 uncorrectable remapped rows, failure yes", {f"{REMAP}.uncorrectable": 9, f"{REMAP}.failure": True}),
+        ("remap rows 8, nothing pending, ok?", {f"{REMAP}.uncorrectable": 8, f"{REMAP}.pending": False}),
+        ("all links up, no inactive links, no links inactive", {"port.state": "active"}),
+        ("links are inactive, no errors", {"link.state": "inactive"}),
+    ],
+)  # fmt: skip
+def test_a_count_belongs_to_the_kind_that_stands_next_to_it_and_no_x_is_none(
+    text: str, facts: dict[str, object]
+) -> None:
+    assert {o.fact: o.value for o in understand(text).observations} == facts
