@@ -162,7 +162,22 @@ _MARKS: dict[str, re.Pattern[str]] = {
         r"hygon|hy-smi|dcus?|cambricon|cnmon|mlu ?[0-9]{3}|metax|mx-smi|iluvatar|ixsmi|enflame|biren|kunlun(?:xin)?|hanguang",
         "海光|寒武纪|思元|沐曦|曦云|天数智芯|天数|天垓|燧原|云燧|壁仞|昆仑芯|昆仑|平头哥|含光|DCU",
     ),
-    "health-state": _words(r"alarm|critical|health (?:is |shows? |state )?\w+", "告警|Alarm|Critical"),
+    "health-state": _words(
+        r"(?<!no )(?<!no critical )(?<!without )(?:alarms?|critical)|health[^.,;!?，。]{0,16}?(?:(?:not|isn't) ok|unhealthy|abnormal|fault\w*|bad)",
+        "(?<!没有)(?<!没)(?<!无)(?<!未见)告警|Health[^，。？?]{0,8}(?:不是|不为|非|异常|不正常)",
+    ),
+    "health-ok": _words(
+        r"health[^.,;!?，。]{0,16}?(?<!not )(?:ok|okay|good|normal|healthy)",
+        "Health[^，。不非？?]{0,8}?(?:OK|正常|健康)",
+    ),
+    "far-too-hot": _words(
+        r"(?<![0-9.])(?:9[0-9]|1[0-9]{2})\s?(?:°?c|deg\w*)|(?:temp\w*|hot)[^.,;0-9]{0,8}(?:9[0-9]|1[0-9]{2})(?![0-9.%])",
+        "温度[^，。0-9]{0,6}(?:9[0-9]|1[0-9]{2})(?![0-9.%])|(?<![0-9.])(?:9[0-9]|1[0-9]{2})\\s?度",
+    ),
+    "other-fault": _words(
+        r"warnings?|ecc|errors?|xid|hccs|hccl|hang\w*|hung|stuck|slow\w*|lost|drop\w*|missing|crash\w*|fail\w*|timeouts?",
+        "报错|错误|卡住|卡死|挂|慢|掉|丢|超时|失败|崩|降频",
+    ),
     "covered": _words(
         r"support(?:ed|s)?|cover(?:ed|s)?|work(?:s)? with|can (?:you|it|gpudiag)|diagnose|analy[sz]e",
         "支持|能不能看|能分析|能看|能诊断|能用来|适配|兼容|能查|可以分析|可以看",
