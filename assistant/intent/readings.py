@@ -618,6 +618,7 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
             continue
         last = words[at - 1] if at else ""
         after = [*words[at + 1 : at + 4], "", "", ""]
+        hexadecimal = words[at - 2 : at] == ["0", "x"] or (word == "0" and after[0] == "x")  # 0x1: a code, and no lanes
         kind = "x" if last == "x" else "gen" if last == "gen" or (last == "pcie" and "." in word) else ""
         units = _BEHIND.get(after[0], ())
         said, every = f"{word} {after[0]}" if after[0] in UNITS else word, 0.0
@@ -644,6 +645,7 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
             (last in _INDEXED and not units and not kind)
             or after[0] == "号"
             or words[at - 2 : at - 1] == ["mlx"]
+            or hexadecimal
             or _of_setting(words, at)
         ):
             kind = "index"

@@ -44,6 +44,9 @@ _STANDS_AT = lazy(
     _I,
 )
 _NUMBER = lazy(rf"([0-9]{{1,10}})(?![0-9A-Za-z_]){_COUNTS}", _I)
+_TITLED = lazy(
+    r"([0-9]{1,5})(?=\s+gpu(?![A-Za-z0-9_]))", _I
+)  # xid 79 GPU has fallen off the bus, xid 154 GPU Reset Required
 _OF = r"[\s:#=_(\[\"']*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"
 
 _XID = lazy(rf"(?<![A-Za-z])(?P<s>s?)xids?-?{_OF}(?=[0-9])", _I)
@@ -171,7 +174,7 @@ def numbers(
     greater number behind the first is none of them, nor is one that says how far something came ("gpu 2, 412 now"); `kind`:
     the "s" of sxid, which no xid of its list has.
     """
-    found = _NUMBER.match(text, at)
+    found = _NUMBER.match(text, at) or (_TITLED.match(text, at) if kind is not None else None)
     if not found:
         return [], at
     out, end = [int(found[1])], found.end(1)

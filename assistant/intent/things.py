@@ -38,7 +38,7 @@ _THINGS = r"(?:<model>|gpus?|nodes?|cards?|machines?|hosts?|ranks?|jobs?|devices
 # 8 GPUs | 8 卡 | 8xH100 | 7 of 8 GPUs | 8 张卡里 7 张: how many there are is no reading of any.
 COUNT = lazy(
     r"(?<![a-z])(?:all|each of the|on all)\s+(?P<every>[0-9]{1,3}|eight|four|sixteen)(?=\s+(?:at|on|are|is|have|show|run|under)(?![a-z])|\s*(?:[,.;?]|$))|"
-    rf"(?<![a-z0-9.])(?:(?P<some>[0-9]{{1,6}})\s*(?:(?:out\s+)?of|/)\s*(?:the|our|my|its)?\s*)?(?P<all>[0-9]{{1,6}})\s*(?:-\s*)?(?:other\s+)?{_THINGS}"
+    rf"(?<![a-z0-9.])(?<!xid )(?<!xid: )(?<!xid=)(?:(?P<some>[0-9]{{1,6}})\s*(?:(?:out\s+)?of|/)\s*(?:the|our|my|its)?\s*)?(?P<all>[0-9]{{1,6}})\s*(?:-\s*)?(?:other\s+)?{_THINGS}"
     r"|(?<![0-9.])(?P<whole>[0-9]{1,6})\s*[块张]?\s*(?:(?:<model>|卡|gpu)\s*){0,2}(?:(?:里面?|中|当中|之中)\s*(?:有|只有)?|有(?=\s*[0-9]+\s*[块张]))\s*(?P<part>[0-9]{1,6})\s*[块张个]?\s*(?:卡|gpu)?|(?<![0-9.])(?P<han>[0-9]{1,6})\s*(?:[块张]\s*(?:<model>|卡|gpu)?|台|个\s*(?:节\s*点|gpu|卡)|卡(?!\s*[里的]?\s*第))",
     _I,
 )

@@ -270,3 +270,25 @@ def test_a_count_belongs_to_the_kind_that_stands_next_to_it_and_no_x_is_none(
     text: str, facts: dict[str, object]
 ) -> None:
     assert {o.fact: o.value for o in understand(text).observations} == facts
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("my 4090 sits at 83C hotspot 94C, fine?", {"gpu.temperature.core": 83, "gpu.temperature.hotspot": 94}),
+        ("GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required), fine?", {"gpu.recovery_action": "gpu_reset"}),
+        ("the recovery action went from 0x0 to 0x2 (Node Reboot Required)", {"gpu.recovery_action": "node_reboot"}),
+        ("recovery action is none, x1 on gpu 3", {"gpu.recovery_action": "none", "gpu.pcie.width": 1}),
+    ],
+)  # fmt: skip
+def test_a_hotspot_is_no_core_and_a_code_in_hex_no_lanes(text: str, facts: dict[str, object]) -> None:
+    assert {o.fact: o.value for o in understand(text).observations if o.fact != "gpu.name"} == facts
+
+
+@pytest.mark.parametrize(
+    "text", ["Xid 154 GPU Reset Required, keep the job?", "xid 79 GPU has fallen off the bus, keep it?"]
+)
+def test_the_words_of_a_code_behind_it_count_nothing(text: str) -> None:
+    found = understand(text)
+    assert len(found.slots.xid) == 1
+    assert not any("x154" in str(o.subject) or "x79" in str(o.subject) for o in found.observations)
