@@ -102,8 +102,8 @@ class Looks:
 
     def _same_machine(self, first: tuple[str, str], second: tuple[str, str], whole: bool) -> bool:
         if whole:  # of what is counted one file has all that the other has: what is listed besides is another machine's
-            a, b = self.gpus(*first), self.gpus(*second)
-            return bool(a & b) and (a <= b or b <= a)
+            some, others = self.gpus(*first), self.gpus(*second)
+            return bool(some & others) and (some <= others or others <= some)
         a, b = self._addresses(first), self._addresses(second)
         common = a.keys() & b.keys()
         return bool(common) and all(a[at] == b[at] for at in common)
