@@ -55,10 +55,11 @@ STATES: Mapping[str, Judge] = {
     **{f"node.service.{name}.state": _words("running", "stopped failed not_running restarting") for name in _SERVICES},
 }  # fmt: skip
 LISTED = "node.gpu.listed"  # what a table shows; that of one GPU was asked for one (`-i`)
-COUNTS = ("node.gpu.count", "node.pci.gpu_count", LISTED)  # good is what there are most of
+COUNTS = ("node.gpu.count", "node.pci.gpu_count", "node.gpus.amd", LISTED)  # good is what there are most of
 
 _ADDRESSES = ("port.lid", "port.guid", "gpu.uuid", "gpu.serial")  # by which two files are known to be of one machine
 _NO_ADDRESS = (0, 65535, "")
+_ALIKE = 0.6  # of the facts that two outputs tell, those that both do where one command printed them
 
 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
@@ -101,6 +102,9 @@ class Looks:
         return True
 
     def _same_machine(self, first: tuple[str, str], second: tuple[str, str], whole: bool) -> bool:
+        one, other = ({o.fact for o in self._by_file[file]} for file in (first, second))
+        if len(one & other) < _ALIKE * len(one | other):
+            return False  # two commands of one tool: `amd-smi list` and `amd-smi metric -g 0`
         if whole:  # of what is counted one file has all that the other has: what is listed besides is another machine's
             some, others = self.gpus(*first), self.gpus(*second)
             return bool(some & others) and (some <= others or others <= some)
