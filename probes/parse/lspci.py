@@ -21,7 +21,7 @@ from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import Emitter, clean_lines
-from probes.parse._pci_device import SIGNAL
+from probes.parse._pci_device import SIGNAL, holder
 from probes.parse._pci_vendor import NAMES, accelerator
 
 NAME = "lspci"
@@ -269,6 +269,8 @@ def _detail(emit: Emitter, device: _Device, subject: Subject, line: Line) -> Non
     text = line.text.strip()
     if found := _DRIVER.match(line.text):
         emit.fact("pci.driver", subject, found[1], line.number, text)
+        if device.kind is _Kind.GPU:
+            emit.fact("gpu.kernel_driver", gpu(device.pci, emit.context.host), holder(found[1]), line.number, text)
     if device.gone:
         return
     if text.startswith("LnkCap:"):
@@ -398,6 +400,7 @@ FORMAT = DocumentFormat(
         "node.pci.gone",
         "node.pci.acs_bridges",
         "gpu.on_bus",
+        "gpu.kernel_driver",
         "gpu.pcie.gen",
         "gpu.pcie.gen.device_max",
         "gpu.pcie.width",

@@ -41,6 +41,7 @@ def test_errors_stand_with_their_module() -> None:
     [
         ("No Memory errors.\n\nNo PCIe AER errors.", [0]), ("edac-util: No errors to report.", [0]),
         ("Label                 CE      UE\nmc#0csrow#2channel#0  7   0\nDIMM_B1  1  0", [8]),
+        ("mc0/ce_count:7\nmc0/dimm1/dimm_ce_count:7\nmc1/csrow0/ce_count:2", [9]),  # a controller counts its modules too
         ("\tCorrected on DIMM Label(s): 'DIMM_B1' location: 0:2:0:-1 errors: 5", [5]), ("edac-util: Fatal: Unable to get EDAC data", []),
     ],
 )  # fmt: skip
