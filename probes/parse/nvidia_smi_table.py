@@ -350,8 +350,8 @@ def _listed(emit: Emitter, lines: Iterable[Line]) -> None:
         if devices:
             emit.add("gpu.mig.devices", subject, devices, None, f"{devices} MIG devices listed")
             emit.add("gpu.mig.mode", subject, True, None, f"{devices} MIG devices listed")
-    for number, count in counts:
-        emit.add("node.gpu.listed", emit.node, count, number if len(counts) > 1 else None, f"{count} GPUs listed")
+    for number, own in counts:
+        emit.add("node.gpu.listed", emit.node, own, number if len(counts) > 1 else None, f"{own} GPUs listed")
     if names:
         emit.add("node.driver.state", emit.node, "ok", None, f"{len(names)} GPUs listed")
 
