@@ -398,7 +398,7 @@ def verdict_of(
     if absent and usable in (Usable.YES, Usable.UNKNOWN):
         usable, less = Usable.UNKNOWN, Text("Nothing can be said of GPUs here.", "对 GPU 无从判断。")
     words = _headline(first, _effect(findings), usable, until, facts, less)
-    if open_ := gaps(findings):
+    if open_ := [f for f in gaps(findings) if f not in found]:
         rest = sentence_of(open_, facts)
         words = Text(f"{words.en} Not the whole: {rest.en}", f"{words.zh}并非全部：{rest.zh}")
     if absent:

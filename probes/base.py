@@ -63,6 +63,8 @@ class DocumentFormat:
     # Parts of a text that nobody reads and that may tell of trouble: where each begins (1-based), and which command printed it, or
     # why it is not read.
     unread: Callable[[str], Sequence[tuple[int, str | Text]]] | None = None
+    # Whether the times that the lines of a text begin with are read by `parse`: then it is no log that quotes the document.
+    timed: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,8 @@ def sniff(head: str) -> Format | None:
     sure = max((score for score, _ in logs), default=0)
     if not isinstance(found, DocumentFormat) or log is None or sure < LOG or found.name == SEVERAL:
         return found
+    if found.timed is not None and found.timed(head):
+        return found
     between = _STAMPED.sub("", head)
     document = best(document_formats(), between)
     if document is None or _is_one_sentence(document, between) or document.sniff(between) < sure:

@@ -287,7 +287,7 @@ def _at_limit(told: Mapping[str, float], name: str, text: str) -> Text | None:
     if limit is None and not (built and (not design or design == power)):
         return None
     most = limit or power
-    if 100 * power / most < AT_LIMIT:
+    if 100 * power / most < AT_LIMIT or _far_below(told, name, most):
         return None
     if design and most < design:
         return Text(
@@ -355,6 +355,8 @@ def _clock_held(told: Mapping[str, float], name: str, text: str) -> Text | None:
     """Of a busy GPU whose clock is low though it draws far less than it may: something other than power holds it."""
     clock, power = told.get("gpu.clock.sm"), told.get("gpu.power.draw")
     limit = _most(told, name)
+    if clock is not None and power is not None and (top := _far_below(told, name, limit or power)):
+        return _far_too_slow(clock, top, power)
     loaded = told.get("gpu.utilization.core", 0.0) >= BUSY or _LOADED.search(text) is not None
     if (
         clock is None
@@ -368,6 +370,32 @@ def _clock_held(told: Mapping[str, float], name: str, text: str) -> Text | None:
     return Text(
         f"Its SM clock of {clock:g} MHz is held down under load, and not by its power ({power:g} of {limit:g} W): locked or application clocks, heat or a power brake. nvidia-smi -q -d PERFORMANCE,CLOCK names what; nvidia-smi -rgc and -rac undo locks.",
         f"负载下 SM 时钟 {clock:g} MHz 被压低，且不是功耗所致（{power:g}/{limit:g} W）：锁频或应用时钟、过热、power brake。用 nvidia-smi -q -d PERFORMANCE,CLOCK 查看原因；nvidia-smi -rgc 与 -rac 可解除锁定。",
+    )
+
+
+# Of boards of 250 W and more (small ones go down to their base clock at their limit: a T4 to 585 of 1590 MHz). Our own.
+FAR_BELOW, SLOW_ALWAYS = (
+    0.5,
+    1000.0,
+)  # share of the highest clock; MHz below which no such board is for its power limit alone
+
+
+def _far_below(told: Mapping[str, float], name: str, most: float) -> float:
+    """The highest clock (MHz) of a GPU that draws nearly all of `most` W at less than half of it: a power limit alone takes no clock
+    so far down. 0 where that is not so, or its clock or model is not known."""
+    clock, power = told.get("gpu.clock.sm"), told.get("gpu.power.draw", told.get("gpu.power.limit"))
+    if clock is None or power is None or most < LEAST_DESIGN or 100 * power / most < AT_LIMIT:
+        return 0.0
+    models = [s for s in (candidates(name) if name else all_specs()) if s.vendor == "nvidia"]
+    tops = [s.max_clock_mhz for s in models if s.tdp_w == most and s.max_clock_mhz]
+    top = min(tops or [s.max_clock_mhz for s in models if name and s.max_clock_mhz], default=0.0)
+    return top if clock < min(SLOW_ALWAYS, FAR_BELOW * top) else 0.0
+
+
+def _far_too_slow(clock: float, top: float, power: float) -> Text:
+    return Text(
+        f"Not usual: an SM clock of {clock:g} MHz is less than half of its highest, {top:g} MHz, and a power limit alone does not take it so far down ({power:g} W): a power brake, heat (of the memory too), a hardware slowdown or locked clocks. nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE under load names what; compare with a neighbour.",
+        f"不正常：SM 时钟 {clock:g} MHz 不到最高时钟 {top:g} MHz 的一半，仅触及功率上限（{power:g} W）不会降到这么低：power brake、过热（包括显存）、硬件降频或锁频。负载下运行 nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE 查看原因，并与相邻 GPU 对比。",
     )
 
 

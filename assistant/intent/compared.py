@@ -284,7 +284,7 @@ _SIZE_OF_MODEL = lazy(
 def _values(text: str) -> Iterator[_Value]:
     """The numbers of a text; one without a unit has that of the number before it, else of the one behind."""
     text = _SIZE_OF_MODEL.sub(lambda m: re.sub(r"[0-9]", "_", m[0]), text)
-    text = things.without_differences(text)
+    text = things.SHARE_OF_GPUS.sub(lambda m: re.sub(r"[0-9]", "_", m[0]), things.without_differences(text))
     bare = _OTHER_NUMBERS.sub(lambda m: re.sub(r"[0-9]", "_", m[0]) if not _UNITED.search(m[0]) else m[0], text)
     found = [*_NUMBER.finditer(bare)]
     units = [_unit(m["u"]) or _called(bare[: m.start()]) for m in found]

@@ -56,7 +56,7 @@ _OUTRIGHT = lazy(
     r"|(?<![a-z])(?:which|what) [a-z0-9 /_.-]{0,50}?(?:should|shall|do|must|would) (?:i|we|one|you)(?![a-z])|(?<![a-z])(?:which|what) [a-z0-9 _.-]{0,40}?(?:is|are) (?:better|best|recommended|suitable|faster|cheaper|safer)"
     r"|(?<![a-z])when (?:should|do|shall|would|must|is it worth)(?: i| we| you| one)?(?![a-z])|(?<![a-z])is it (?:worth|better|cheaper|possible|safe|necessary|a good idea|recommended)(?![a-z])"
     r"|(?<![a-z])(?:do|does|must|would) (?:i|we|you|one) (?:really |still |also )?(?:need|have to)(?![a-z])|(?<![a-z])(?:should|shall) (?:i|we|one|you) (?:use|enable|disable|turn|set|choose|run|buy|install|upgrade|update|switch|prefer|always|quantize|mix|pin|keep|reboot .{0,20}regularly)(?![a-z])"
-    r"|(?<![a-z])what (?:does|do) (?!(?:it|this|that|these|those|they|all (?:of )?(?:this|that|it)) )[a-z0-9_./ -]{1,50} (?:do|mean|stand for)|(?<![a-z])what (?:goes|belongs|should be|has to be) in(?:to)?(?![a-z])|(?<![a-z])(?:what|which) .{1,40} (?:is|are) (?:needed|required|recommended|typical|supported)"
+    r"|(?<![a-z])what (?:does|do) (?!(?:it|this|that|these|those|they|all (?:of )?(?:this|that|it))(?: all)? mean\s*(?:[^a-z\s]|and(?![a-z])|$))[a-z0-9_./ -]{1,50} (?:do|mean|stand for)|(?<![a-z])what (?:goes|belongs|should be|has to be) in(?:to)?(?![a-z])|(?<![a-z])(?:what|which) .{1,40} (?:is|are) (?:needed|required|recommended|typical|supported)"
     r"|怎么(?!办|回事|样|了|会|这|又|老|总|一直|突然)|如何|怎样|最佳实践|区别|差别|有什么不同|推荐|该不该|要不要|需不需要|有没有必要|选哪|用哪|哪个好|还是.{1,30}(?:好|合适|快)|什么时候(?:该|用|要|需要)|多少合适",
     re.IGNORECASE,
 )

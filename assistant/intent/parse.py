@@ -73,6 +73,11 @@ _JUDGED = lazy(
     r"\b(?:ok|okay|fine|normal|usual|expected|typical|reasonable|good|healthy|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|健康|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
     re.IGNORECASE,
 )
+# is that bad?: of what was told ahead, and nothing is supposed
+_IS_THAT = lazy(
+    r"(?<![a-z])(?:is|are) (?:that|this|it|these|those|they) (?:too )?(?:bad|ok|okay|fine|normal|good|high|low|a problem|wrong|expected|healthy)(?![a-z])",
+    re.IGNORECASE,
+)
 _MATTERS = lazy(
     r"要紧|严重吗|影响(?:大|训练|使用)?[吗不]|有事吗|没事吧|(?<![a-z])(?:serious|does (?:it|this|that) matter|a problem|worry)(?![a-z])",
     re.IGNORECASE,
@@ -196,9 +201,10 @@ def _one(text: str, *, lang: str, pending: bool = False, hosts: Sequence[str] = 
     states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
+    judged = _IS_THAT.search(said) is not None and figures.measures(r.said)
     if may_state and not wish.task and intent in _OF_ERRORS and (error := _error(r, states)):
         intent, signs, wish = Intent.EXPLAIN, (), wish._replace(page=error, outright=(error,))
-    elif may_state and not wish.task and intent in _OF_ERRORS and (told_of := general.reported(r)):
+    elif may_state and not (wish.task or judged) and intent in _OF_ERRORS and (told_of := general.reported(r)):
         intent, signs, wish = Intent.EXPLAIN, (), wish._replace(page=told_of, outright=(told_of,))
     if (
         intent is Intent.EXPLAIN
@@ -402,7 +408,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     if (
         intent is Intent.WHATIF
         and not supposed_at_all(r.said)
-        and ((not supposed and figures.measures(r.said)) or stated(r.said, r.found).codes)
+        and (((not supposed or _IS_THAT.search(said)) and figures.measures(r.said)) or stated(r.said, r.found).codes)
     ):
         intent, supposed = Intent.DIAGNOSE, ()  # "no xid 79, but xid 48": what is so, and nothing that might be
     signs = () if page.startswith(ADVICE) or whole else r.signs
@@ -463,6 +469,10 @@ _PART_OF_IT = lazy(
 )
 
 
+_OF_REQUEST = f"{ADVICE}other-gpus-than-requested"
+_BROKEN = frozenset(["gpu-lost", "driver-hangs", "memory-errors"])
+
+
 def _page(r: Reading) -> str:
     """The page that the words ask for; none of advice where the sentence only reports trouble ("quota exceeded: pod pending"),
     or asks if a value is usual ("dram active 11 % in decode, normal?")."""
@@ -471,6 +481,8 @@ def _page(r: Reading) -> str:
         return page
     if r.found.slots.sxid:
         return ""  # a switch's code says more of reboot or return than what holds of GPUs
+    if page == _OF_REQUEST and (r.found.slots.xid or not _BROKEN.isdisjoint(r.signs)):
+        return ""  # a GPU that broke is missing to the job as well
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
     reports = reports and not advised.of_reports(page.removeprefix(ADVICE))
     judges = (asks_usual(r.said) or _FINE_AT_END.search(r.said)) and figures.measures(r.said)
@@ -519,6 +531,14 @@ _QUESTION = lazy(
 )
 
 
+_OF_TOOL = "smi-beside-jobs"
+# nvidia-smi 显示 ERR! | nvidia-smi says GPU is lost: what it prints of a GPU that does not answer
+_TOOL_SHOWS = lazy(
+    r"(?<![a-z_])(?:err!|\[?unknown error|gpu is lost|no devices were found|couldn't communicate)|(?:gpu|显卡|卡) ?(?:丢失|掉了)",
+    re.IGNORECASE,
+)
+
+
 def _advice(r: Reading) -> advised.Asked:
     """The advice that is asked for; none where a code or a process is named, which have answers of their own."""
     of = r.found.slots
@@ -529,7 +549,9 @@ def _advice(r: Reading) -> advised.Asked:
     if (of_work := busy.asked(r.said)).id:
         return of_work
     troubled = not _FAULTS.isdisjoint(r.signs) or _STOPPED.search(r.said) is not None
-    return advised.asked(r.said, r.found.marked, troubled=troubled)
+    found = advised.asked(r.said, r.found.marked, troubled=troubled)
+    # nothing is asked about the tool where what it shows is reported
+    return advised.Asked() if found.id == _OF_TOOL and _TOOL_SHOWS.search(r.said) else found
 
 
 def _task(r: Reading, intent: Intent) -> str:

@@ -71,6 +71,21 @@ _OVER = lazy(
 
 
 _DONE = lazy(rf"(?:{_ANY})", _I)
+# ok to let it train? | is it fine now | all ok? | 怎么恢复: asked or wished, and not told
+_ASKED = lazy(
+    r"(?<![a-z])(?:ok|okay|fine|healthy|clean)(?:(?: [a-z]+){0,2}\s*[?？]|\s*$|\s+(?:to|for|if|when|with)(?![a-z]))"
+    r"|(?<![a-z])(?:is|are|be|would|should) (?:it|this|that|they)(?: still| now)? (?:ok|okay|fine|healthy|clean)(?![a-z])"
+    r"|(?:怎么|如何|怎样|能|可以|会|没有?|未|无法)恢复|(?:ok|fine|好了|正常了|恢复了?|消失了?)[吗么没]",
+    _I,
+)
+# GPU Reset Required | needs a reboot | 需要复位: asked for, and not done
+_CURE = "|".join(pattern for _, pattern in _CURES)
+_WANTED = lazy(
+    rf"(?<![a-z])(?:needs?|requires?|wants?|recommends?)(?: (?:an?|the|gpu|node|full))*[ :]+(?:{_CURE})(?![a-z])"
+    rf"|(?<![a-z])(?:{_CURE})(?: (?:is|was|are))? (?:required|needed|recommended|necessary|pending)(?![a-z])"
+    r"|(?:需要?|要求|建议|等待|待)(?:复位|重置|重启)",
+    _I,
+)
 # What can be away and come back is a device as well as its fault.
 _AWAY = lazy(
     r"(?<![a-z])(?:fell off|fallen off|falls off|dropped off|lost|missing|disappeared|vanished|gone|went (?:down|away|offline)|(?:is|was) (?:down|offline)|not (?:seen|visible|found))(?![a-z])|掉卡|丢卡|掉了?线|丢失|不见|消失|找不到|看不到|没了|宕机|挂了|离线",
@@ -122,9 +137,15 @@ _WITH_PLACE = lazy(
 def back_after(text: str) -> str:
     """What a sentence says that a fault came back after, as a value of the fact; empty where it says nothing of the kind."""
     found = _compared(text) or _back_after(_without_devices(text))
-    over = [*_OVER.finditer(text)] if found else []
+    told = _ASKED.sub(_blank, text)
+    over = [*_OVER.finditer(told)] if found else []
     # 重启又好了，一周内第二次了: it was over each time
-    return "" if over and not _TIMES.search(text, over[-1].end()) else found
+    return "" if over and not _TIMES.search(told, over[-1].end()) else found
+
+
+def _blank(found: re.Match[str]) -> str:
+    """As many blanks, so that places stay what they are."""
+    return " " * len(found[0])
 
 
 def _compared(text: str) -> str:
@@ -149,7 +170,8 @@ def with_any_program(text: str) -> bool:
 
 def ended_by_cure(text: str) -> bool:
     """Whether a fault is said to be gone since something was done about it: "gone after the reboot"."""
-    return _OVER.search(text) is not None and _DONE.search(text) is not None and _TIMES.search(text) is None
+    said = _WANTED.sub(_blank, _ASKED.sub(_blank, text))
+    return _OVER.search(said) is not None and _DONE.search(said) is not None and _TIMES.search(said) is None
 
 
 def _without_devices(text: str) -> str:

@@ -114,7 +114,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         text = text.replace(as_said, meant)
     fixed = (*fixed, *wholes)
     text = _LOAD.sub(r"load average \g<n>", text)
-    text = _TWO_COUNTS.sub(_of_bus_and_driver, _SLURM.sub(_of_slurm, text))
+    text = _TWO_COUNTS.sub(_of_bus_and_driver, _SLURM.sub(_of_slurm, things.SHARE_OF_GPUS.sub(_of_all, text)))
     text = _KUBERNETES.sub(_of_kubernetes, _with_tail(_NEXT_GPU.sub("; ", _OTHER_GPU.sub(_apart, text))))
     text = things.with_utilization(text)
     text = _LONE_ROOT.sub(
@@ -296,6 +296,13 @@ _LOAD = lazy(
     r"(?<![a-z])(?<!gpu )(?<!gpu的)(?<!卡的)(?<!cpu )(?<!full )(?<!under )(?<!no )(?<!at )(?<!heavy )load\s*(?:is|of|=|:|：|是|为|到)?\s*(?P<n>[0-9]{1,4}(?:\.[0-9]{1,2})?)(?=\s*(?:[,，。;；?？]|$|多|左右))",
     _I,
 )
+
+
+def _of_all(m: re.Match[str]) -> str:
+    there, whole = m["a"] or m["c"], m["b"] or m["d"]
+    return f"{whole} 张卡只看到 {there} 张" if _HAN.search(m[0]) else f"gpu count {there}, should be {whole}"
+
+
 # lspci 8 个，nvidia-smi 7 个 | nvidia-smi shows 7, lspci 8: two counts of which each names its tool
 _TWO_COUNTS = lazy(
     r"(?:(?<![a-z])lspci[^0-9，。；,;?？]{0,16}?(?P<a>[0-9]{1,2})(?![0-9.:])(?:\s*(?:[个张块]卡?|gpus?|cards?|devices?))?[\s，,；;]*(?:(?:and|but|while)\s+|但是?|而)?nvidia-?smi[^0-9，。；,;?？]{0,16}?(?P<b>[0-9]{1,2})(?![0-9.:%])(?:\s*(?:[个张块]卡?|gpus?|cards?))?"

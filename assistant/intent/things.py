@@ -19,6 +19,15 @@ UNSAID = f"{UNKNOWN_PCI}?"
 OTHER = f"{UNKNOWN_PCI}others"
 _I = re.IGNORECASE
 # A100, H100s, 8xH100, MI300X, GB200, 910B, H100 80GB: a number within a name counts nothing.
+# GPU count 7/8 | gpu count is 7 of 8 | 7/8 GPUs | GPU 数量 7/8: how many are there of how many, and no reading of any other kind
+SHARE_OF_GPUS = lazy(
+    r"(?:(?<![a-z])(?:gpu|card|accelerator) (?:count|number)|(?<![a-z])number of (?:gpus|cards)|(?:gpu|卡|显卡)\s?的?(?:数量|个数|总数|数))"
+    r"(?: is| shows|是|为|显示)?\s?[:：=]?\s?(?P<a>[0-9]{1,2})\s?(?:/|of|out of)\s?(?P<b>[0-9]{1,2})(?![0-9./]|\s*[a-z]?%|\s*[°℃度])"
+    r"|(?<![0-9./a-z])(?P<c>[0-9]{1,2})\s?/\s?(?P<d>[0-9]{1,2}) ?(?:gpus|cards|accelerators|张卡|块卡)(?: (?:are )?(?:visible|seen|present|detected|there)|(?=\s*(?:[,;.?!，。；？]|$)))",
+    re.IGNORECASE,
+)
+
+
 MODEL = lazy(
     r"(?<![a-z0-9-])(?:nvidia\s)?(?:[lt]4)(?![a-z0-9])|(?<![a-z0-9-])nvidia\sa2(?![a-z0-9])|(?:昇腾|(?<![a-z])ascend)\s?[0-9]{3}[a-z]?[0-9]?(?![a-z0-9])|(?<![a-z0-9.])(?:910[a-d]|310p)[0-9]?(?![a-z0-9])|(?:(?<![a-z0-9])|(?<=[0-9]x))(?!p(?:50|75|9[059]|99[0-9])(?![0-9a-z]))(?:rtx|gtx|tesla|quadro)?\s?(?:[abghlvtp]|gb|gh|mi|rtx\s?|gtx\s?|rx\s?(?=[0-9]{4}))[0-9]{2,4}[a-z]{0,3}(?:[ -](?:40|80|96|141|192)\s?gi?b)?(?![a-z0-9])|(?<![a-z0-9.])[0-9]{1,3}\s?x(?=\s+(?!slow|fast|more|less|long|short|high|low|big|small|worse|better|the|as|its)[a-z])"
     # a 4090 | 3090 空闲: cards that go by their number alone

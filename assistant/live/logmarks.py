@@ -217,7 +217,7 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "hostengine_failed": ("DCGM", "DCGM"), "modprobe_failed": ("modprobe", "modprobe"),
     "nvidia_service_failed": ("NVIDIA service", "NVIDIA 服务"), "persistenced_failed": ("persistenced", "persistenced"),
     # jobs
-    "training_pace": ("step times", "步时"), "slurm_step_unkillable": ("unkillable step", "作业杀不掉"), "serving_trouble": ("inference server", "推理服务"),
+    "training_pace": ("step times", "步时"), "slurm_step_unkillable": ("unkillable step", "作业杀不掉"), "serving_trouble": ("inference server", "推理服务"), "container_banner": ("container start", "容器启动"),
     "nccl_error": ("NCCL error", "NCCL 错误"), "nccl_watchdog_timeout": ("NCCL timeout", "NCCL 超时"),
     "nccl_desync": ("NCCL desync", "NCCL 不同步"), "cuda_error": ("CUDA error", "CUDA 错误"),
     "cuda_oom": ("CUDA memory", "显存不足"), "python_error": ("Python error", "Python 错误"),

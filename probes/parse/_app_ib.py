@@ -121,7 +121,7 @@ def emit_port(emit: Emitter, port: Port, unknown: Iterable[tuple[str, str]] = ()
 def emit_node(emit: Emitter, ports: Sequence[Port], cut: str = "", line: int | None = None) -> None:
     """Counts of ports and rails. When `cut` says that the listing ends early, they are failed: ports are missing."""
     node = emit.node
-    told = [port for port in ports if port.state is not None]
+    told = _looked_last([port for port in ports if port.state is not None])
     if cut:
         for name in ("node.ib.ports.total", "node.ib.ports.active", "node.ib.rails_down"):
             emit.missing(name, node, Status.FAILED, f"the listing ends early: {cut}", line=line, excerpt=cut)
@@ -136,6 +136,13 @@ def emit_node(emit: Emitter, ports: Sequence[Port], cut: str = "", line: int | N
     emit.fact("node.ib.ports.total", node, len(told), first, shown)
     emit.fact("node.ib.ports.active", node, len(told) - len(down), first, shown)
     rails(emit, told)
+
+
+def _looked_last(told: Sequence[Port]) -> Sequence[Port]:
+    """Of ports that one text lists twice what it says last; all, where an active one has two addresses: then it is of two machines."""
+    last = {port.name: port for port in told}
+    same = all(port.lid == last[port.name].lid for port in told if port.active and last[port.name].active)
+    return list(last.values()) if same else told
 
 
 @dataclass(slots=True)

@@ -145,6 +145,12 @@ def _kind(raw: Mapping[str, Any]) -> str:
     return {"0108": "nvme", "0604": "bridge"}.get(code, "accelerator" if code[:2] == "12" else "other")
 
 
+def holder(driver: str) -> str:
+    """What kind of kernel driver has a GPU (values of ``gpu.kernel_driver``); ``none`` of an empty name."""
+    known = {"nvidia": "nvidia", "nouveau": "nouveau", "nova_core": "nouveau", "": "none"}
+    return known.get(driver, "vfio" if "vfio" in driver else "other")
+
+
 def bits(word: bytes, names: Mapping[int, str]) -> tuple[str, ...]:
     """Names of the bits that are set in a little-endian register."""
     value = int.from_bytes(word, "little")

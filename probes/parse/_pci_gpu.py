@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from knowledge.observation import Status, Subject, gpu
-from probes.parse._pci_device import AER_CORRECTABLE, CORRECTABLE, SIGNAL, Device, bits, links
+from probes.parse._pci_device import AER_CORRECTABLE, CORRECTABLE, SIGNAL, Device, bits, holder, links
 from probes.parse._sysfs import Sheet, whole, why_not, words
 from probes.parse.lspci import GENERATIONS
 
@@ -15,15 +15,19 @@ FACTS = (
 )  # fmt: skip
 RUNTIME = ("active", "suspended", "suspending", "resuming", "error", "unsupported")
 GONE = "the device answers with ones only: it has left the bus"
-_KERNEL_DRIVERS = {"nvidia": "nvidia", "nouveau": "nouveau", "nova_core": "nouveau", "vfio-pci": "vfio", "": "none"}
 
 
 def emit_gpu(sheet: Sheet, device: Device, known: Mapping[str, Device]) -> None:
     """The facts of one GPU; `known` are all functions by address."""
     subject, folder = gpu(device.pci, sheet.host), device.folder
     if device.driver is not None:
-        kind = _KERNEL_DRIVERS.get(device.driver, "vfio" if "vfio" in device.driver else "other")
-        sheet.fact("gpu.kernel_driver", subject, kind, f"{folder}/driver", f"driver: {device.driver or 'none'}")
+        sheet.fact(
+            "gpu.kernel_driver",
+            subject,
+            holder(device.driver),
+            f"{folder}/driver",
+            f"driver: {device.driver or 'none'}",
+        )
     else:
         sheet.missing("gpu.kernel_driver", subject, Status.TIMEOUT, device.silence or "not told", f"{folder}/driver")
     runtime = words(device.raw.get("power/runtime_status"))

@@ -64,7 +64,8 @@ _WORDS: dict[str, tuple[re.Pattern[str], ...]] = {
 }  # fmt: skip
 # Engine 001:       (EngineCore_DP1 pid=413)      [2026-01-20 10:00:00 DP1 TP0]
 _WHICH = lazy(r"\bEngine (\d{1,4}): |\bDP(\d{1,4})\b")
-_CUMULATED = lazy(r"total_num_cumulative_preemption=(\d{1,9})")
+# total_num_cumulative_preemption=51 in the source of V0, total_cumulative_preemption_cnt=1 in its documentation
+_CUMULATED = lazy(r"total_(?:num_)?cumulative_preemption(?:_cnt)?=(\d{1,9})")
 _GIVEN_BACK = lazy(r"#retracted_reqs: (\d{1,6})")
 _QUEUED = lazy(r"\bqueue_time=\W?(\d{1,9}(?:\.\d{1,9})?)(ns|µs|ms|s)\b")
 _SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}

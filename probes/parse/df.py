@@ -12,7 +12,7 @@ from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse._columns import cells
 
-NAME, REVISION = "df", 2
+NAME, REVISION = "df", 3
 PROVIDES = (
     "fs.mount_point",
     "fs.source",
@@ -22,6 +22,9 @@ PROVIDES = (
     "fs.used.share",
     "fs.inodes.used.share",
     "fs.read_only",
+    "node.shm.mounted",
+    "node.shm.size",
+    "node.shm.share",
 )
 # Filesystem      Size  Used Avail Use% Mounted on        Filesystem     1K-blocks      Used Available Use% Mounted on
 # Filesystem      Inodes  IUsed   IFree IUse% Mounted on
@@ -76,6 +79,16 @@ def parse(text: str, context: Context) -> list[Observation]:
             values["fs.read_only"] = True
         source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
         out += [Observation(fact, subject, value, Status.OK, source, excerpt=shown) for fact, value in values.items()]
+        if mount == "/dev/shm" and "fs.size" in values:
+            shm = {
+                "node.shm.mounted": True,
+                "node.shm.size": values["fs.size"],
+                "node.shm.share": values["fs.used.share"],
+            }
+            out += [
+                Observation(fact, node(context.host), value, Status.OK, source, excerpt=shown)
+                for fact, value in shm.items()
+            ]
     return out
 
 

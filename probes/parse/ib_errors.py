@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from knowledge.language import Text
 from knowledge.observation import Observation, Scope, Status, Subject, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._logtime import Stamp, parse_iso
 from probes.parse._rdma_counters import HARDWARE, STANDARD
 
-NAME, REVISION = "ib-errors", 2
+NAME, REVISION = "ib-errors", 3
 # Name of a counter -> its fact, and how many are many; None where no number of them is a fault by itself.
 _COUNTERS: Mapping[str, tuple[str, int | None]] = {
     "SymbolErrorCounter": ("symbol_error", 10),
@@ -44,6 +46,10 @@ _PLACE = re.compile(r"(?:\S{0,120}/)?(?P<device>[\w.-]{1,64})/ports/(?P<port>\d{
 _FILE = re.compile(
     rf"(?:{_PLACE.pattern}|(?:\./)?(?:(?:hw_)?counters/)?)(?P<name>[a-zA-Z0-9_]{{5,40}})(?:\s{{0,4}}[:=]\s{{0,8}}|\s{{1,40}})(?P<value>\d{{1,20}})\s{{0,20}}"
 )
+# 2026-11-03T03:00:01 /sys/class/...      2026-11-03 03:00:01+00:00 mlx5_0/ports/...      [2026-11-03 03:00:01] link_downed:3
+_TIME = re.compile(
+    r"(?m)^\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)\]?:?\s{1,8}(?=\S)"
+)
 # # Port counters: Lid 113 port 1 (CapMask: 0x5A00)        # Port extended counters: Lid 113 port 1 (CapMask: 0x5A00)
 _QUERIED = re.compile(r"# Port (?:extended )?counters: (.{1,80}?) port (\d{1,3}|ALL)\b.{0,80}", re.IGNORECASE)
 # SymbolErrorCounter:..............0
@@ -60,13 +66,26 @@ _SWITCH = re.compile(r"MF\d;([\w.-]{1,64}):\S{1,40}")
 
 
 def sniff(head: str) -> int:
-    """94 for the heading of either, 88 for lines of counters without one."""
-    lines = [line.text[:400] for line in lines_of(head)]
+    """94 for the heading of either; without one 88 for lines of counters, 89 for those that begin with a time."""
+    lines = [_split(line.text[:400])[1] for line in lines_of(head)]
     if any(_QUERIED.fullmatch(line) or _ERRORS.fullmatch(line) or _SUMMARY.match(line) for line in lines):
         return 94
     written = [line for line in lines if line.strip()][:200]
     known = [line for line in written if _known(_FILE.fullmatch(line)) or _dotted(line)]
-    return 88 if known and len(known) >= _MOST * len(written) else 0
+    if not known or len(known) < _MOST * len(written):
+        return 0
+    return 89 if _TIME.search(head) else 88  # surer with its times than without
+
+
+def _timed_lines(head: str) -> bool:
+    return sniff(head) == 89
+
+
+def _split(text: str) -> tuple[Stamp | None, str]:
+    """The time ahead of a line, where somebody wrote one with each reading; and the line."""
+    if found := _TIME.match(text):
+        return parse_iso(found[1]), text[found.end() :]
+    return None, text
 
 
 _MOST = 0.8  # of the lines: between those of a loop may stand other files, and the last may be cut
@@ -95,8 +114,11 @@ def parse(text: str, context: Context) -> list[Observation]:
     counted: dict[Subject, dict[str, tuple[int, Line]]] = {}
     device: tuple[str, str] | None = None  # name and host
     port: Subject | None = None
+    times: dict[int, Stamp] = {}  # of lines
     for line in lines_of(text):
-        told = clean(line.text[:2200])
+        stamp, told = _split(clean(line.text[:2200]))
+        if stamp is not None:
+            times[line.number] = stamp
         if found := _QUERIED.fullmatch(told):
             where = re.sub(r"\W+", "", found[1]).lower()
             port = Subject(Scope.PORT, f"{where}/{found[2]}", node(context.host))
@@ -112,12 +134,20 @@ def parse(text: str, context: Context) -> list[Observation]:
         elif _known(found := _FILE.fullmatch(told)) and found:
             where = f"{found['device']}/{found['port']}" if found["device"] else UNNAMED
             here = counted.setdefault(Subject(Scope.PORT, where, node(context.host)), {})
-            here[_FILES.get(found["name"], found["name"])] = int(found["value"]), line
+            name = _FILES.get(found["name"], found["name"])
+            if name in here and here[name][1].number in times:  # an earlier reading, which a later line follows
+                out += _facts(Subject(Scope.PORT, where, node(context.host)), {name: here[name]}, context, judge=False)
+            here[name] = int(found["value"]), line
     for subject, values in counted.items():
         out += _facts(subject, values, context)
     if not counted and _SUMMARY.search(text):
         out.append(Observation(OVER, node(context.host), None, Status.NONE_SEEN, context.at(NAME, REVISION)))
-    return out
+    return [_timed(o, times) for o in out] if times else out
+
+
+def _timed(o: Observation, times: Mapping[int, Stamp]) -> Observation:
+    stamp = times.get(o.source.line or 0)
+    return replace(o, at=stamp.value, clock=stamp.clock) if stamp else o
 
 
 # Lost packets, of which the rule rdma-packets-lost takes so many within minutes for trouble; since when one reading counts, it does not say.
@@ -129,7 +159,7 @@ def unread(text: str) -> list[tuple[int, Text]]:
     """Losses that were counted since the driver was loaded: one reading cannot tell whether they go on."""
     out = []
     for line in lines_of(text):
-        found = _FILE.fullmatch(line.text[:400])
+        found = _FILE.fullmatch(_split(line.text[:400])[1])
         if found is None or found["name"] not in _LOST or int(found["value"]) < _LOST_MANY:
             continue
         said = f"{found['name']} {found['value']}"
@@ -147,7 +177,11 @@ def named(description: str, context: Context) -> tuple[str, str]:
     return (switch[1] if switch else re.sub(r"[^\w.-]+", "-", description).strip("-") or "unnamed"), context.host
 
 
-def _facts(subject: Subject, values: Mapping[str, tuple[int, Line]], context: Context) -> list[Observation]:
+def _facts(
+    subject: Subject, values: Mapping[str, tuple[int, Line]], context: Context, *, judge: bool = True
+) -> list[Observation]:
+    """The counters of a port; `judge`: and which of them are many."""
+
     def one(fact: str, value: int | tuple[str, ...], line: Line, shown: str) -> Observation:
         return Observation(
             fact, subject, value, Status.OK, context.at(NAME, REVISION, line.number), excerpt=excerpt(shown, 300)
@@ -162,7 +196,7 @@ def _facts(subject: Subject, values: Mapping[str, tuple[int, Line]], context: Co
     ]
     judged = [(name, value, line, limit is not None and value >= limit) for name, _, limit, value, line in known]
     many = [(name, value, line) for name, value, line, over in judged if over]
-    if judged:
+    if judged and judge:
         shown = ", ".join(f"{name} {value}" for name, value, _ in many) or f"{len(judged)} counters, none of them many"
         words = tuple(sorted(f"{name} {value}" for name, value, _ in many))
         out.append(one(OVER, words, (many[0] if many else judged[0])[2], shown))
@@ -177,4 +211,5 @@ FORMAT = DocumentFormat(
     sniff,
     parse,
     unread=unread,
+    timed=_timed_lines,
 )

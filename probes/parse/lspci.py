@@ -21,11 +21,11 @@ from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import Emitter, clean_lines
-from probes.parse._pci_device import SIGNAL
+from probes.parse._pci_device import SIGNAL, holder
 from probes.parse._pci_vendor import NAMES, accelerator
 
 NAME = "lspci"
-REVISION = 4
+REVISION = 5
 
 # 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
 # 0000:19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)
@@ -41,6 +41,8 @@ _CLASS_CODE = lazy(r"\[([0-9a-f]{4})\]$|^([0-9a-f]{4})$")
 # 		LnkSta:	Speed 16GT/s (downgraded), Width x8 (downgraded)
 _SPEED = lazy(r"Speed (?:(\d{1,3}(?:\.\d)?)GT/s|(\w{1,20}))(?: \((\w{1,20})\))?")
 _WIDTH = lazy(r"Width x(\d{1,2})(?: \((\w{1,20})\))?")
+# 	Bus: primary=3a, secondary=3b, subordinate=3b, sec-latency=0
+_BELOW = lazy(r"\s{1,16}Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),.{0,80}")
 _BITS = lazy(r"([A-Za-z]{2,20})\+")
 # 	Region 2: Memory at 210000000000 (64-bit, prefetchable) [size=128G]
 _REGION = lazy(r"\s{1,16}Region ([0-5]): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
@@ -84,6 +86,7 @@ class _Device:
     kind: _Kind | None
     gone: bool
     body: list[Line] = field(default_factory=list)
+    port_lanes: int = 0  # that the port above it allows; 0 where the listing does not tell
 
 
 def sniff(head: str) -> int:
@@ -104,6 +107,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     """Links, error status, driver and place of GPUs, NVSwitches and adapters; ACS of bridges; counts on the node."""
     emit = Emitter(NAME, REVISION, context)
     devices = _devices(text) or [d for d in _picked(clean_lines(text)) if d.kind is _Kind.GPU]
+    _ports(devices)
     for device in devices:
         if device.kind is _Kind.BRIDGE:
             _bridge(emit, device)
@@ -190,6 +194,20 @@ def _devices(text: str) -> list[_Device]:
     return out
 
 
+def _ports(devices: Sequence[_Device]) -> None:
+    """Note at each device how many lanes the port above it allows: the bridge whose secondary bus is the device's."""
+    lanes: dict[str, int] = {}
+    for device in devices:
+        if device.kind is not _Kind.BRIDGE:
+            continue
+        bus = next((found[1] for line in device.body if (found := _BELOW.fullmatch(line.text))), "")
+        cap = next((line.text for line in device.body if line.text.strip().startswith("LnkCap:")), "")
+        if bus and (width := _WIDTH.search(cap)):
+            lanes[f"{device.pci.split(':')[0]}:{bus}"] = int(width[1])
+    for device in devices:
+        device.port_lanes = lanes.get(device.pci.rpartition(":")[0], 0)
+
+
 def _kind(class_: str, rest: str) -> _Kind | None:
     code_ = _CLASS_CODE.search(class_)
     code = (code_[1] or code_[2]) if code_ else ""
@@ -251,6 +269,8 @@ def _detail(emit: Emitter, device: _Device, subject: Subject, line: Line) -> Non
     text = line.text.strip()
     if found := _DRIVER.match(line.text):
         emit.fact("pci.driver", subject, found[1], line.number, text)
+        if device.kind is _Kind.GPU:
+            emit.fact("gpu.kernel_driver", gpu(device.pci, emit.context.host), holder(found[1]), line.number, text)
     if device.gone:
         return
     if text.startswith("LnkCap:"):
@@ -301,6 +321,7 @@ def _link(emit: Emitter, device: _Device, subject: Subject, line: Line, suffix: 
         lanes = int(width[1])
         emit.fact(f"pci.link.width{suffix}", subject, lanes, line.number, text)
         if target:
+            lanes = min(lanes, device.port_lanes or lanes) if suffix else lanes
             emit.fact(f"gpu.pcie.width{suffix}", target, lanes, line.number, text)
     if not suffix and (speed or width):
         below = [
@@ -379,6 +400,7 @@ FORMAT = DocumentFormat(
         "node.pci.gone",
         "node.pci.acs_bridges",
         "gpu.on_bus",
+        "gpu.kernel_driver",
         "gpu.pcie.gen",
         "gpu.pcie.gen.device_max",
         "gpu.pcie.width",

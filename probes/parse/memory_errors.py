@@ -1,4 +1,4 @@
-"""``edac-util -v`` and ``ras-mc-ctl``: errors of the host's memory by module, as EDAC counts them and as rasdaemon kept them.
+"""``edac-util -v``, ``ras-mc-ctl`` and the kernel's own files: errors of the host's memory by module, as EDAC counts them and as rasdaemon kept them.
 
 rasdaemon also keeps errors of PCI Express and machine checks. A record of a section that nobody reads here counts as an error
 line that was not understood: who read half of the list must not call the node healthy.
@@ -17,7 +17,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._kernel_common import severity_of
 from probes.parse._kernel_unread import FACT as UNREAD
 
-NAME, REVISION = "memory-errors", 2
+NAME, REVISION = "memory-errors", 3
 KINDS = {"Corrected": "corrected", "Uncorrected": "uncorrected", "Fatal": "uncorrected"}
 PROVIDES = (
     *(f"{what}.errors.{kind}" for what in ("dimm", "node.memory") for kind in ("corrected", "uncorrected")), "aer", "machine_check", UNREAD,
@@ -26,6 +26,11 @@ PROVIDES = (
 _EDAC = re.compile(
     r"(mc\d{1,3}): (?:(csrow\d{1,4}): )?(?:(\S[^:]{0,80}): )?(\d{1,12}) (Corrected|Uncorrected) Errors(?: with no DIMM info)?\.?"
 )
+# /sys/devices/system/edac/mc/mc1/ue_count:2      /sys/devices/system/edac/mc/mc0/dimm3/dimm_ce_count:17
+_FILE = re.compile(
+    r"(?:/sys/devices/system/edac/mc/)?(mc\d{1,3})/(?:((?:csrow|dimm|rank)\d{1,4})/)?(?:dimm_)?([cu])e_count ?[:=] ?(\d{1,12})"
+)
+_FILE_KINDS = {"c": "corrected", "u": "uncorrected"}
 # 	Corrected on DIMM Label(s): 'CPU_SrcID#0_MC#1_Chan#0_DIMM#1' location: 1:0:1:-1 errors: 212
 _SUMMARY = re.compile(
     r"(Corrected|Uncorrected|Fatal) on DIMM Label\(s\): '(.{1,160})' location: ?([\d:-]{1,40}) errors: (\d{1,12})"
@@ -69,7 +74,9 @@ def sniff(head: str) -> int:
 
 
 def _told(text: str) -> bool:
-    return any(form.fullmatch(text) for form in (_EDAC, _SUMMARY, _RECORD, _COUNTS_HEAD, _NONE, _AER, _AER_SUMMARY))
+    return any(
+        form.fullmatch(text) for form in (_EDAC, _FILE, _SUMMARY, _RECORD, _COUNTS_HEAD, _NONE, _AER, _AER_SUMMARY)
+    )
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -80,6 +87,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     section = ""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     lines: dict[tuple[str, str], Line] = {}
+    inside: set[tuple[str, str]] = set()  # modules and rows of a controller: its own file counts them too
     table = False
     none: Line | None = None
     for line in lines_of(text):
@@ -88,6 +96,9 @@ def parse(text: str, context: Context) -> list[Observation]:
         if m := _EDAC.fullmatch(told):
             place = " ".join(part for part in m.group(1, 2) if part)
             found = [(f"{m[3]} ({place})" if m[3] else place, KINDS[m[5]], int(m[4]))]
+        elif m := _FILE.fullmatch(told):
+            found = [(" ".join(part for part in m.group(1, 2) if part), _FILE_KINDS[m[3]], int(m[4]))]
+            inside.update((module, kind) for module, kind, _ in found if m[2])
         elif m := _SUMMARY.fullmatch(told):
             found = [(f"{m[2]} ({m[3]})", KINDS[m[1]], int(m[4]))]
         elif m := _RECORD.fullmatch(told):
@@ -112,7 +123,9 @@ def parse(text: str, context: Context) -> list[Observation]:
         for (module, kind), count in counts.items()
     ]
     for kind in ("corrected", "uncorrected"):
-        own = [(count, lines[key]) for key, count in counts.items() if key[1] == kind]
+        own = [
+            (count, lines[key]) for key, count in counts.items() if key[1] == kind and not _counted(key, inside, counts)
+        ]
         if own or none:
             total, last = sum(count for count, _ in own), own[-1][1] if own else none
             assert last is not None
@@ -120,6 +133,11 @@ def parse(text: str, context: Context) -> list[Observation]:
     if unread:
         out.append(_observation(UNREAD, here, len(unread), unread[0], context))
     return out + events
+
+
+def _counted(key: tuple[str, str], inside: set[tuple[str, str]], counts: dict[tuple[str, str], int]) -> bool:
+    """Whether the file of the controller counts what this one of a row or module does."""
+    return key in inside and (key[0].split(" ")[0], key[1]) in counts
 
 
 def _event(told: str, section: str, line: Line, context: Context) -> Observation | None:
@@ -167,4 +185,4 @@ def _observation(fact: str, subject: Subject, count: int, line: Line, context: C
     return Observation(fact, subject, count, Status.OK, context.at(NAME, REVISION, line.number), excerpt=shown)
 
 
-FORMAT = DocumentFormat(NAME, "edac-util -v, ras-mc-ctl", REVISION, PROVIDES, sniff, parse)
+FORMAT = DocumentFormat(NAME, "edac-util -v, ras-mc-ctl, /sys/devices/system/edac", REVISION, PROVIDES, sniff, parse)

@@ -19,7 +19,7 @@ from probes.parse._smi_emit import Emitter, cleaned, local_time, mig_id
 from probes.parse._smi_fields import celsius, compute_mode, count, mebibytes, percent, watts
 from probes.parse._smi_values import LOST, Reading, absent, boolean, not_understood, pstate, text_value
 
-NAME, REVISION = "nvidia-smi", 5
+NAME, REVISION = "nvidia-smi", 6
 
 # | NVIDIA-SMI 590.48.01              Driver Version: 590.48.01      CUDA Version: 13.1     |
 # | NVIDIA-SMI 384.59                 Driver Version: 384.59                    |
@@ -54,16 +54,33 @@ _MIG_LISTED = lazy(r"\s{1,8}MIG\s(\S{1,20})\s{1,10}Device\s{1,4}(\d{1,3}):\s\(UU
 
 
 def sniff(head: str) -> int:
-    """100 on the table's headline, 90 on a GPU list, 95 on an error sentence alone, 85 on rows of the table."""
+    """100 on the table's headline, 90 on a GPU list, 95 on an error sentence alone, 85 on rows of the table, 75 on a list with a line
+    of prose or a date right above or below it."""
     if _HEAD.search(head) and "NVSMI LOG" not in head:
         return 100
     if score := _smi_errors.sniff(head):
         return score
     lines = [line for line in head.splitlines() if line.strip()][:40]
-    listed = sum(bool(LISTED.fullmatch(x) and "UUID" in x) or bool(_MIG_LISTED.fullmatch(x)) for x in lines)
-    if lines and listed == len(lines):
+    if lines and all(map(_is_listed, lines)):
         return 90
-    return 85 if any("|" in x and (_is_first(x) or _is_second(x)) for x in lines) else 0
+    if any("|" in x and (_is_first(x) or _is_second(x)) for x in lines):
+        return 85
+    return 75 if lines and _is_list_in_prose(lines) else 0
+
+
+def _is_listed(text: str) -> bool:
+    """Whether a line is one of ``nvidia-smi -L``."""
+    return bool("UUID" in text and LISTED.fullmatch(text)) or bool(_MIG_LISTED.fullmatch(text))
+
+
+def _is_list_in_prose(lines: Sequence[str]) -> bool:
+    """Whether all lines but the first, the last, or both are a list of GPUs; what is indented is of an output of another kind."""
+    inner = lines[not _is_listed(lines[0]) : len(lines) - (not _is_listed(lines[-1]))]
+    return (
+        bool(inner)
+        and all(map(_is_listed, inner))
+        and not any(x[0].isspace() for x in (lines[0], lines[-1]) if not _is_listed(x))
+    )
 
 
 def _is_first(text: str) -> bool:
@@ -309,10 +326,20 @@ def _listed(emit: Emitter, lines: Iterable[Line]) -> None:
     """``nvidia-smi -L``."""
     holder: Subject | None = None
     names: dict[Subject, int] = {}
+    counts: list[
+        tuple[int, int]
+    ] = []  # of each list, its last line and how many it has: one whose index falls is the next
+    last = -1
     for line in lines:
         if found := LISTED.fullmatch(line.text):
             holder = listed_gpu(emit, found, line)
             names[holder] = 0
+            index = int(found[1])
+            if counts and index > last:
+                counts[-1] = (line.number, counts[-1][1] + 1)
+            else:
+                counts.append((line.number, 1))
+            last = index
         elif (found := _MIG_LISTED.fullmatch(line.text)) and holder is not None:
             subject = Subject(Scope.MIG, f"index:{int(found[2])}", holder)
             names[holder] += 1
@@ -323,8 +350,9 @@ def _listed(emit: Emitter, lines: Iterable[Line]) -> None:
         if devices:
             emit.add("gpu.mig.devices", subject, devices, None, f"{devices} MIG devices listed")
             emit.add("gpu.mig.mode", subject, True, None, f"{devices} MIG devices listed")
+    for number, own in counts:
+        emit.add("node.gpu.listed", emit.node, own, number if len(counts) > 1 else None, f"{own} GPUs listed")
     if names:
-        emit.add("node.gpu.listed", emit.node, len(names), None, f"{len(names)} GPUs listed")
         emit.add("node.driver.state", emit.node, "ok", None, f"{len(names)} GPUs listed")
 
 

@@ -27,7 +27,7 @@ from knowledge.record import dataclass
 from knowledge.text import clean, digits, excerpt
 from probes.alert_labels import gpu_of, hosts_of, severity_of, summary_of
 from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse._json import loaded
+from probes.parse._json import DECODER
 from probes.parse._logtime import parse_iso
 
 NAME, REVISION = "prometheus-alerts", 1
@@ -36,8 +36,10 @@ PROVIDES = (EVENT, "xid_reported", "fs.used.share", "fs.mount_point", "gpu.tempe
 MOST = 1000  # alerts that are read
 
 # [FIRING:2] GpuMemoryTempHigh (prod us-east)      [RESOLVED] GpuXidError gpu=2 Hostname=h200-44      [FIRING:1, RESOLVED:1] a
-_TITLE = re.compile(
-    r"[^\w\[]{0,40}\[(FIRING|RESOLVED)(?::\d{1,6})?(?:, ?RESOLVED(?::\d{1,6})?)?\]\s{0,8}(.{0,600})", re.IGNORECASE
+_TITLE = re.compile(r"[^\[]{0,40}\[(FIRING|RESOLVED)(?::\d{1,6})?(?:, ?RESOLVED(?::\d{1,6})?)?\]\s{0,8}(.{0,600})")
+# People write [RESOLVED] above mails of their own: labels tell an alert, or how many fire.
+_SURE = re.compile(
+    r"[^\[]{0,40}\[(?:FIRING:\d{1,6}|RESOLVED:\d{1,6}|RESOLVED(?=\].{0,200}(?:\w=|\([\w ./:-]{1,200}\))))"
 )
 # Alerts Firing:      [2] Firing      **Resolved**
 _PART = re.compile(
@@ -46,7 +48,7 @@ _PART = re.compile(
 )
 #  - alertname = GpuMemoryTempHigh      • *alertname:* `GpuDown`      gpu = 3
 _PAIR = re.compile(
-    r"[\s\-*•>|]{0,12}([A-Za-z_][\w.]{0,80})(?: = |=|:\*{0,2} |\*{1,2}: ?|:\*{1,2} ?)[`*]{0,3}(.{0,2000}?)[`*]{0,3}\s{0,8}"
+    r"[\s\-*•>|]{0,12}([^\W\d][\w.]{0,80})(?: = |=|：|:\*{0,2} |\*{1,2}: ?|:\*{1,2} ?)[`*]{0,3}(.{0,2000}?)[`*]{0,3}\s{0,8}"
 )
 _HEADING = re.compile(
     r"[\s*_>]{0,8}(Labels|Annotations|Details|Source|Graph|Silence)[*_]{0,2}:[*_]{0,2}\s{0,8}(\S{0,2000})[\s>]{0,8}"
@@ -55,20 +57,26 @@ _INLINE = re.compile(r"([A-Za-z_]\w{0,60})=\"?([^\s\"(),]{1,200})")
 # ALERTS{alertname="NodeDown", alertstate="firing", instance="10.2.1.45:9100"} 1
 _SERIES = re.compile(r"\s{0,8}ALERTS\{(.{1,4000}?)\}(?: =>)?\s{1,8}1(?:\.0)?\b.{0,60}")
 _LABEL = re.compile(r"([A-Za-z_]\w{0,80})=\"((?:[^\"\\]|\\.){0,1000})\"")
+# 告警名称: GpuDown      实例：h20-7:9400
+_CHINESE = {
+    "告警名称": "alertname", "告警名": "alertname", "告警": "alertname", "实例": "instance", "告警实例": "instance", "节点": "node", "主机": "host", "主机名": "hostname",
+    "级别": "severity", "告警级别": "severity", "严重程度": "severity", "等级": "severity", "描述": "description", "告警描述": "description", "详情": "description",
+    "告警详情": "description", "概要": "summary", "摘要": "summary", "主题": "summary", "告警主题": "summary", "挂载点": "mountpoint",
+}  # fmt: skip
 _ANNOTATIONS = frozenset({"summary", "description", "message", "title"})
 # h100-7: GPU 3 reported XID 48      on h200-44      node gpu-3
 _ON_NODE = re.compile(
     r"^([A-Za-z](?=[\w.-]{0,60}\d)[\w.-]{1,60}): |\b(?:on|at|host|node) (?!GPU)([A-Za-z](?=[\w.-]{0,60}\d)[\w.-]{1,60}[\w])\b"
 )
-_OF_GPU = re.compile(r"\bGPU[ #]{0,2}(\d{1,2})\b")
+_OF_GPU = re.compile(r"\bGPU[ #]{0,2}(\d{1,2})(?!\d|\.\d|[A-Za-z])")
 _STATES = {"firing": "firing", "active": "firing", "suppressed": "firing", "resolved": "resolved", "pending": "pending", "inactive": "resolved"}  # fmt: skip
 
-_JSON = re.compile(r"\s{0,80}(?:\[\s{0,80})?\{")
+_JSON = re.compile(r"\s{0,80}(?P<opens>\[\s{0,80}\{|\{)")
 _METRIC = re.compile(r"\b(DCGM_FI_\w{1,80})\b")
 _XID = re.compile(r"\bXID(?: error)?(?: code)?[ :#=]{0,3}(\d{1,3})\b", re.IGNORECASE)
 # HBM temperature on h200-44 GPU 6 is 103C      memory temp 97 °C
 _HOT = re.compile(
-    r"\b(?:HBM|memory|VRAM)[ -]temp(?:erature)?\b[^.;(]{0,120}?\b(\d{2,3})(?:\.\d{1,3})? ?(?:°|deg(?:rees)? ?)?C\b",
+    r"(?:\b(?:HBM|memory|VRAM)[ -]temp(?:erature)?\b|(?:显存|HBM) ?温度)[^.;(]{0,120}?(?<!\d)(\d{2,3})(?:\.\d{1,3})? ?(?:°|deg(?:rees)? ?)?C\b",
     re.IGNORECASE,
 )
 # has only 1.12% available space left      is 97 % full
@@ -96,7 +104,7 @@ class _Alert:
     labels: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)  # annotations
     expr: str = ""  # what its rule watches
-    since: str = ""
+    since: str = ""  # when it began to be what `state` says
     value: float | None = None
     title: bool = False  # it is one line above the alerts of a group, or all that was passed on
 
@@ -107,7 +115,7 @@ def sniff(head: str) -> int:
         parts = '"labels"' in head and '"alertname"' in head
         return 94 if parts and any(sign in head for sign in ('"startsAt"', '"activeAt"')) else 0
     lines = [line.text[:4000] for line in lines_of(head)[:200]]
-    if any(_SERIES.fullmatch(text) or _TITLE.fullmatch(text) for text in lines):
+    if any(_SERIES.fullmatch(text) or _SURE.match(text) for text in lines):
         return 94
     return 94 if re.search(r"(?m)^[\s\-*•>]{0,12}alertname(?: = |:\*? )", head) else 0
 
@@ -202,11 +210,21 @@ def _measured(alert: _Alert, words: str) -> Iterator[tuple[str, Any]]:
 
 
 def _of_json(text: str) -> Iterator[_Alert]:
-    """Alerts of the webhook, of Alertmanager's API and of Prometheus'."""
-    try:
-        document = loaded(text.strip())
-    except (ValueError, RecursionError):
-        return
+    """Alerts of the webhook, of Alertmanager's API and of Prometheus': one document, or several and a text behind each other."""
+    start = told = 0
+    while told < MOST and (found := _JSON.match(text, start)):
+        begin = found.start("opens")
+        try:
+            document, start = DECODER.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            return
+        for alert in _of_document(document, text, begin):
+            told += 1
+            yield alert
+    yield from _of_text("\n" * text.count("\n", 0, start) + text[start:])
+
+
+def _of_document(document: Any, text: str, begin: int) -> Iterator[_Alert]:
     if isinstance(document, dict):
         inner = document.get("data")
         document = document.get("alerts") or (inner.get("alerts") if isinstance(inner, dict) else inner)
@@ -217,10 +235,12 @@ def _of_json(text: str) -> Iterator[_Alert]:
         status = row.get("status", row.get("state", ""))
         state = _STATES.get(str(status.get("state") if isinstance(status, dict) else status), "firing")
         since = row.get("startsAt", row.get("activeAt"))
+        if state == "resolved" and not str(row.get("endsAt", "0001")).startswith("0001"):  # Go's zero: not yet
+            since = row["endsAt"]
         value = row.get("value")
         yield _Alert(
             state,
-            Line(_line_of(text, labels.get("alertname", "")), " ".join(f"{k}={v}" for k, v in labels.items())),
+            Line(_line_of(text, labels.get("alertname", ""), begin), " ".join(f"{k}={v}" for k, v in labels.items())),
             "",
             labels,
             _texts(row.get("annotations")),
@@ -237,9 +257,9 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _line_of(text: str, word: str) -> int:
-    at = text.find(f'"{word}"') if word else -1
-    return text.count("\n", 0, at) + 1 if at >= 0 else 1
+def _line_of(text: str, word: str, begin: int) -> int:
+    at = text.find(f'"{word}"', begin) if word else -1
+    return text.count("\n", 0, at if at >= 0 else begin) + 1
 
 
 def _texts(value: object) -> dict[str, str]:
@@ -253,9 +273,10 @@ def _of_text(text: str) -> Iterator[_Alert]:
     """Alerts of a message; of a title that is followed by its alerts these."""
     alerts: list[_Alert] = []
     state, part = "firing", ""
-    under = 0  # the last line of a title and of the words right below it
+    under = -1  # the last line of a title and of the words right below it
     for line in lines_of(text):
         told = clean(line.text[:4000]).rstrip()
+        under += under == line.number - 1 and bool(told.strip())
         if m := _SERIES.fullmatch(told):
             labels = dict(_LABEL.findall(m[1]))
             alerts.append(_Alert(_STATES.get(labels.pop("alertstate", ""), "firing"), line, "", labels))
@@ -270,10 +291,12 @@ def _of_text(text: str) -> Iterator[_Alert]:
                 _begin(alerts, state, line, part)
             elif part in ("source", "graph") and alerts:
                 alerts[-1].expr = m[2]
-        elif (m := _PAIR.fullmatch(told)) and (alerts or m[1].lower() in ("alert", "alertname")):
+        elif (m := _PAIR.fullmatch(told)) and (
+            alerts or _CHINESE.get(m[1]) == "alertname" or m[1].lower() in ("alert", "alertname")
+        ):
             _pair(alerts, state, part, m[1], m[2].strip(), line)
-        elif under and line.number == under + 1 and told.strip():
-            under, words = line.number, alerts[-1].words
+        elif line.number == under and told.strip():
+            words = alerts[-1].words
             words["description"] = f"{words.get('description', '')} {told.strip()}".lstrip()
     for alert, after in zip(alerts, [*alerts[1:], None], strict=False):
         if not alert.title or after is None or after.title:
@@ -292,6 +315,7 @@ def _begin(alerts: list[_Alert], state: str, line: Line, part: str) -> None:
 
 
 def _pair(alerts: list[_Alert], state: str, part: str, key: str, value: str, line: Line) -> None:
+    key = _CHINESE.get(key, key)
     if key.lower() == "alert":
         if not alerts or alerts[-1].words:
             alerts.append(_Alert(state, line))

@@ -18,7 +18,7 @@ from probes.parse._app_lines import AppLine, application_head, holds, peel_all
 from probes.parse._pace import median
 from probes.parse._serving_names import TITLES
 
-NAME, REVISION = "serving-log", 3
+NAME, REVISION = "serving-log", 4
 TRIGGERS = (
     *words.LEVELS, words.ANSWERED, words.PREEMPTED, words.RETRACTED, words.HANGS, words.WATCHDOG, words.STARTED, words.DIED, words.TRITON, words.LOADED,
 )  # fmt: skip
@@ -130,7 +130,8 @@ def _queue(emit: Emitter, name: str, told: Sequence[_Told]) -> None:
     busy = [t for t in told if (t.levels.running or t.levels.waiting) and t.levels.cache is not None]
     full = [t for t in busy if (t.levels.cache or 0.0) >= FULL and _harm(t)]
     queue = [t for t in busy if (t.levels.cache or 0.0) < FULL and _harm(t) and (t.levels.waiting or 0) >= 0.5 * (t.levels.running or 0)]  # fmt: skip
-    if _lasts(full, busy):
+    # Two lines say it as well where the piece of a log has no other.
+    if _lasts(full, busy) or 2 <= len(full) == len(told):
         _emit_queue(emit, name, "kv_full", full)
     elif _lasts(queue, busy):
         runs = [t.levels.running or 0 for t in queue]

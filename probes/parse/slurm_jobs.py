@@ -48,6 +48,7 @@ _NAMES = (
 )
 _SHORT = "BF CA CD CF CG DL F NF OOM PD PR R RD RF RH RQ RS RV SE SI SO ST S TO"
 _STATES = frozenset(f"{_NAMES} {_SHORT}".split())
+_LEAST = 5  # characters of a state that was cut
 _JOB = re.compile(r"[\w.+\[\]%,-]{1,60}")
 _OF_NODE = re.compile(
     r"NodeFail|NodeDown|BootFail", re.IGNORECASE
@@ -116,17 +117,20 @@ def parse(text: str, context: Context) -> list[Observation]:
 
 
 def _is_state(word: str) -> bool:
-    """Whether a word is one of Slurm's states, also one that sacct shortened, or with who cancelled it."""
+    """Whether a word is one of Slurm's states, also one that its column cut, or with who cancelled it."""
     first, _, by = word.partition(" ")
-    if by and not re.fullmatch(r"by \S{1,40}", by):
-        return False
-    return first in _STATES or (len(first) > 4 and first[-1] == "+" and any(s.startswith(first[:-1]) for s in _STATES))  # fmt: skip
+    return (not by or re.fullmatch(r"by \S{1,40}", by) is not None) and (first in _STATES or bool(_begins(first)))
+
+
+def _begins(word: str) -> str:
+    """The state that a column cut: ``OUT_OF_ME+`` of sacct, ``NODE_FAI`` of ``squeue -l``."""
+    short = word.rstrip("+")
+    return next((s for s in sorted(_STATES) if s.startswith(short)), "") if len(short) >= _LEAST else ""
 
 
 def _full(state: str) -> str:
     word = state.partition(" ")[0]
-    short = word.rstrip("+")
-    return _CODES.get(word) or (next((s for s in _ENDS if s.startswith(short)), word) if word != short else word)
+    return _CODES.get(word) or (word if word in _STATES else _begins(word) or word)
 
 
 def _job(

@@ -73,6 +73,14 @@ def test_a_healthy_value_is_ok() -> None:
     assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.YES, Exit.OK)
 
 
+@each("severity", ["info", "warning", "error", "critical"])
+def test_an_alert_that_fires_is_never_fine_and_told_once(severity: str) -> None:
+    fields = {"name": "GpuOdd", "state": "firing", "severity": severity}
+    d = judge(see("alert", Event(None, fields), node("n1"), origin=Origin.TOLD))
+    assert d.verdict.state is not State.OK
+    assert d.verdict.text.en.count("The alert GpuOdd fires") == 1
+
+
 def test_a_lost_gpu_makes_the_node_unusable_until_a_reboot() -> None:
     d = judge(see("xid", Event(79, {"text": "GPU has fallen off the bus."})))
     assert (d.verdict.state, d.verdict.usable, d.exit) == (State.UNHEALTHY, Usable.NOT_YET, Exit.FINDING)

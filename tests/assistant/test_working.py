@@ -372,6 +372,10 @@ ASKED = (
 # What stated counters mean by the kind of work, the model and the phase: words of the first line, that answer what was asked.
 MEANT = {
     "T4 stuck at 585 MHz and 70 W": "Usual at full load",
+    "H100 at 60C, 700W, but SM clock 900 MHz, ok?": "Not usual: an SM clock of 900 MHz",
+    "H100 at 60C, 700W, SM clock 1600 MHz, ok?": "Usual at full load",
+    "A100 400W SM clock 600 MHz, fine?": "No: SM clock",
+    "H100 功耗 700W，SM 频率 800 MHz，正常吗": "不到最高时钟 1980 MHz 的一半",
     "L4 功耗 72W 频率只有 600MHz 是不是坏了": "满载时属常见",
     "A10 at 150 W and 600 MHz, 88 C, is it throttled?": "Not in order",
     "clocks are 1980 MHz but power is only 120 W, is the gpu throttled?": "Not throttled",

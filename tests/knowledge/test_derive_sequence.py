@@ -36,8 +36,29 @@ def test_a_port_is_told_to_be_back_when_it_is_and_was_not(values: list[str]) -> 
     assert all((e.get("was"), e.get("now")) == ("down", "active") for e in found)
 
 
-def test_two_files_without_times_that_disagree_are_no_sequence() -> None:
-    assert not changes(looks(["down", "active"], timed=False))
+def test_files_without_times_are_a_sequence_only_where_an_address_is_the_same_in_both() -> None:
+    found = looks(["down", "active"], timed=False)
+    assert not changes(found)
+    for second, back in ((12, True), (13, False)):
+        other = Subject(Scope.PORT, "mlx5_0/1", node("n1"))
+        lids = [
+            Observation("port.lid", other, lid, source=o.source) for lid, o in zip((12, second), found, strict=True)
+        ]
+        batch = derive([*found, *lids])
+        assert sum(o.fact == "port_state_change" and isinstance(o.value, Event) for o in batch) == back
+        assert [o.value for o in batch if o.fact == "port.state"] == (["active"] if back else ["down", "active"])
+
+
+def test_of_files_without_times_the_gpu_is_lost_that_only_the_earlier_names() -> None:
+    def batch(second: str) -> list[Observation]:
+        counts = looks([3, len(second)], "node.gpu.listed", node("n1"), timed=False)
+        return [*counts, *(Observation("gpu.name", gpu(f"GPU-{g}", "n1"), "A40", source=o.source)
+                           for o, names in zip(counts, ("abc", second), strict=True) for g in names)]  # fmt: skip
+
+    (event,) = changes(batch("ac"))
+    assert (event.get("back"), event.get("lost")) == (False, "GPU-b")
+    for other in ("abc", "a", "xy", "ax"):  # all; one, asked for; another machine; a board that was not there
+        assert not changes(batch(other))
 
 
 def test_one_text_without_times_is_read_from_top_to_bottom() -> None:

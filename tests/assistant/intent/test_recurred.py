@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.intent.parse import understand
-from assistant.intent.recurred import FACT, back_after, with_any_program
+from assistant.intent.recurred import FACT, back_after, ended_by_cure, with_any_program
 from knowledge.observation import Event
 
 CURES = (
@@ -127,3 +127,19 @@ def test_what_goes_with_the_card_is_the_card_and_what_stays_is_the_place(
 def test_what_was_over_each_time_and_came_again_came_back() -> None:
     assert back_after("XID 79 之后重启又好了，一周内第二次了") == "reboot"
     assert back_after("刚换的新卡又报 XID 79，同一个槽位") == "replacement"
+
+
+@given(
+    st.sampled_from(CURES),
+    st.sampled_from(("ok?", "ok to let it train?", "is it fine to use?", "is that ok", "all fine?", "healthy?")),
+)
+def test_a_yes_that_is_asked_for_ends_no_fault(cure: tuple[str, str, str], asked: str) -> None:
+    value, en, _ = cure
+    assert back_after(f"xid 79 after {en} it is still there, {asked}") == value
+    assert not ended_by_cure(f"xid 79 after {en}, {asked}")
+    assert ended_by_cure(f"xid 79, all fine since {en}, {asked}")
+
+
+@pytest.mark.parametrize("wanted", ["GPU Reset Required", "the gpu needs a reset", "reboot recommended", "需要复位"])
+def test_a_cure_that_is_asked_for_is_none_that_was_done(wanted: str) -> None:
+    assert not ended_by_cure(f"xid 154, {wanted}, the job is healthy, go on")

@@ -236,6 +236,20 @@ def test_a_number_keeps_its_unit_and_its_thing(sentence: str, fact: str, subject
     assert (fact, subject, value) in said(sentence)
 
 
+@each(
+    "sentence",
+    [
+        "temps fine, GPU count 7/8, ok for training?", "temps fine, 7/8 GPUs, ok?", "power ok and gpu count is 7 of 8, ok?",
+        "温度正常，GPU 数量 7/8，能训练吗",
+    ],
+)  # fmt: skip
+def test_so_many_gpus_of_so_many_are_a_count_and_no_reading_named_ahead_of_it(sentence: str) -> None:
+    assert {(o.fact, o.value) for o in understand(sentence).observations} == {
+        ("node.gpu.count", 7),
+        ("node.gpu.expected", 8),
+    }
+
+
 ECC, REMAP = "gpu.ecc.volatile", "gpu.row_remap"
 
 

@@ -84,8 +84,8 @@ def test_a_counter_that_stands_still_is_known_to(url: str) -> None:
     found, _ = earlier(url, machine.observations(at), at, "boot-1")
     ends = [(o.at, o.value) for o in found if o.fact == "gpu.pcie.replay"]
     assert ends == [(at - 10 * MINUTE, 5), (at - MINUTE, 5)], "the ends of the rule's ten minutes are enough"
-    from rules.evaluate import evaluate
     from rules.condition import Any_
+    from rules.evaluate import evaluate
     from rules.proof import Truth
 
     when = rules()["pcie-replay-rate"].when

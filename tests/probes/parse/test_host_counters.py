@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Event, Status
-from probes.base import best
+from probes.base import DocumentFormat, best
 from probes.parse import memory_errors, numactl, sysstat
-from probes.registry import document_formats
+from probes.registry import document_formats, sniff
 from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, capture, check_cut
 
@@ -41,6 +41,7 @@ def test_errors_stand_with_their_module() -> None:
     [
         ("No Memory errors.\n\nNo PCIe AER errors.", [0]), ("edac-util: No errors to report.", [0]),
         ("Label                 CE      UE\nmc#0csrow#2channel#0  7   0\nDIMM_B1  1  0", [8]),
+        ("mc0/ce_count:7\nmc0/dimm1/dimm_ce_count:7\nmc1/csrow0/ce_count:2", [9]),  # a controller counts its modules too
         ("\tCorrected on DIMM Label(s): 'DIMM_B1' location: 0:2:0:-1 errors: 5", [5]), ("edac-util: Fatal: Unable to get EDAC data", []),
     ],
 )  # fmt: skip
@@ -107,3 +108,14 @@ def test_recognition(name: str) -> None:
 @given(st.sampled_from(sorted(FORMS)), st.integers(0, 3000))
 def test_cut_anywhere(name: str, at: int) -> None:
     check_cut(FORMS[name], name, at)
+
+
+def test_a_time_ahead_of_each_reading_of_a_port_is_its_time() -> None:
+    place = "/sys/class/infiniband/mlx5_2/ports/1/counters/link_downed"
+    head = [f"2026-11-29T01:{m}:01 {place}:{n}" for m, n in (("00", 3), ("10", 9), ("20", 38))]
+    for text in ("\n".join(head), "\n".join(["watch log of gpu-n12:", *head, *head[-1:]])):
+        found = sniff(text)
+        assert isinstance(found, DocumentFormat)
+        told = [o for o in found.parse(text, CONTEXT) if o.fact == "port.counters.link_downed"]
+        assert sorted({o.value for o in told}) == [3, 9, 38]
+        assert len({o.at for o in told}) == 3

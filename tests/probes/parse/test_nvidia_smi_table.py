@@ -192,3 +192,24 @@ def test_second_rows_alone_are_gpus_without_a_name() -> None:
 @each("line", ["| GPU | Temp | Memory |", "|   0  some text   On  |  3 | 4 |", "| N/A  | 1MiB / 2MiB | free text |"])
 def test_other_tables_are_not_its_rows(line: str) -> None:
     assert FORMAT.sniff(f"{line}\n{line}\n") == 0
+
+
+LIST = "\n".join(f"GPU {n}: NVIDIA L40S (UUID: GPU-{n}a4c1d2e-9f30-4b55-8e3c-6f3b6b0e7a00)" for n in range(3))
+
+
+@each(
+    ("text", "listed"),
+    [
+        (f"gpus on node7:\n{LIST}", [3]), (f"{LIST}\nthats all", [3]), (f"Sat Nov 28 08:00:01 UTC 2026\n{LIST}\n以上", [3]),
+        (f"before:\n{LIST}\n\nafter:\n" + LIST.rpartition("\n")[0], [3, 2]),  # two looks: the second is of fewer
+    ],
+)  # fmt: skip
+def test_a_list_with_a_line_of_prose_above_or_below(text: str, listed: list[int]) -> None:
+    assert all(FORMAT.sniff(part) for part in text.split("\n\n"))
+    got = FORMAT.parse(text, CONTEXT)
+    assert [o.value for o in got if o.fact == "node.gpu.listed"] == listed
+
+
+@each("line", ["\t Link 0: 26.5 GB/s", "  Product Name : NVIDIA L40S"])
+def test_an_indented_line_at_a_list_is_of_another_output(line: str) -> None:
+    assert not FORMAT.sniff(f"{LIST}\n{line}")

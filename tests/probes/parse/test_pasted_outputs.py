@@ -240,6 +240,15 @@ def test_rows_of_sacct_that_are_not_under_their_heading_tell_the_same(change: Ca
     assert of(sheared) == of(whole)
 
 
+def test_states_that_squeue_cuts_are_known() -> None:
+    heading = "JOBID PARTITION NAME USER STATE TIME TIME_LIMI NODES NODELIST(REASON)\n"
+    rows = [
+        f"{n} gpu a b {s} 1:00 2:00 1 node01" for n, s in enumerate(("RUNNING", "COMPLETI", "CONFIGUR", "NODE_FAI"))
+    ]
+    ends = told(slurm_jobs.FORMAT, heading + "\n".join(rows), "job_terminated")
+    assert [v["reason"] for v in ends.values() if isinstance(v, dict)] == ["node_failure"]
+
+
 def test_a_row_of_sacct_whose_state_is_none_of_slurms_is_not_fine() -> None:
     found = read(slurm_jobs.FORMAT, "JobID|State|ExitCode\n7|COMPLETED|0:0\n8|LOST_TRACK|0:0\n")
     assert {(o.fact, o.status) for o in found} == {(f, Status.FAILED) for f in ("job_terminated", "slurm_job_waits")}

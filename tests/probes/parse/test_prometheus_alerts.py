@@ -46,6 +46,7 @@ def test_a_message_of_slack_names_what_fires_and_what_is_over() -> None:
 def test_a_webhook_states_the_xid_of_what_fires_alone() -> None:
     found = read(capture("other/alerts-webhook.json"))
     assert stated(found) == {("gpu-07", "0000:3b:00.0", "xid_reported"): 95}
+    assert [o.value.get("since") for o in found if o.fact == "alert" and isinstance(o.value, Event)] == ["2026-11-02 03:12", "2026-11-02 02:30"]  # fmt: skip
     assert [o.at for o in found if o.fact == "xid_reported"] == [1793589120 * 10**9]
 
 
@@ -76,6 +77,19 @@ def test_words_below_a_title_name_the_gpu_where_no_label_does() -> None:
     assert stated(found) == {("gpu-17", "index:3", "xid_reported"): 48}
 
 
+def test_a_message_in_chinese() -> None:
+    found = read(
+        "【告警】[FIRING:1] 显存温度过高\n告警名称: GpuMemHot\n实例：h20-7:9400\n级别：critical\n描述: GPU 5 显存温度 104°C\n"
+    )
+    assert alerts(found) == [("h20-7", "GpuMemHot", "firing", "5")]
+    assert stated(found) == {("h20-7", "index:5", "gpu.temperature.memory"): 104}
+
+
+def test_deliveries_behind_each_other_are_all_told() -> None:
+    one = capture("other/alerts-webhook.json")
+    assert alerts(read(one + one.replace("gpu-07", "gpu-09"))) == [*alerts(read(one)), ("gpu-09", "GpuXid", "firing", "0000:3b:00.0"), ("gpu-08", "GpuXid", "resolved", "1")]  # fmt: skip
+
+
 def test_of_series_each_alert_is_on_its_node() -> None:
     text = (
         'ALERTS{alertname="GpuLost", alertstate="firing", gpu="3", instance="10.2.1.44:9400", Hostname="gpu-4"} 1\n'
@@ -85,8 +99,13 @@ def test_of_series_each_alert_is_on_its_node() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["the alertmanager was restarted", '{"labels": {"app": "x"}}', "[INFO] all alerts resolved"]
+    "text",
+    [
+        "the alertmanager was restarted",
+        "Re: [RESOLVED] training hangs after XID 79",
+        '{"labels": {"app": "x"}}',
+        "[INFO] all alerts resolved",
+    ],
 )
 def test_what_only_speaks_of_alerts_is_none(text: str) -> None:
     assert FORMAT.sniff(text) == 0
-    assert FORMAT.parse(text, Context("x")) == []

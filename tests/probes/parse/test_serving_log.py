@@ -115,3 +115,21 @@ def test_triton_tells_a_model_that_it_could_not_load(lines: list[str], went_on: 
     found = [o.value for o in parse(lines_of("\n".join(lines)), Context("triton.log")) if isinstance(o.value, Event)]
     assert [(v.fields["engine"], v.fields["kind"]) for v in found] == [("Triton", "engine_never_up")] * len(went_on)
     assert [v.fields["went_on"] for v in found] == went_on
+
+
+V0 = (
+    "INFO 11-29 10:21:{:02d} [metrics.py:386] Avg prompt throughput: 990.1 tokens/s, Avg generation throughput: 288.9 tokens/s, "
+    "Running: 109 reqs, Swapped: 0 reqs, Pending: {} reqs, GPU KV cache usage: {:.1f}%, CPU KV cache usage: 0.0%."
+)
+
+
+def test_two_lines_and_no_other_tell_a_full_cache() -> None:
+    assert troubles(V0.format(33, 418, 99.4), V0.format(43, 455, 99.8)) == ["kv_full"]
+    assert troubles(V0.format(33, 2, 99.4), V0.format(43, 0, 99.8)) == []
+    assert troubles(V0.format(33, 0, 60.0), V0.format(43, 418, 99.4), V0.format(53, 455, 99.8)) == []
+
+
+@each("counter", ("total_num_cumulative_preemption", "total_cumulative_preemption_cnt"))
+def test_both_names_of_the_counter_of_preemptions_are_read(counter: str) -> None:
+    line = f"WARNING 11-29 10:21:34 [scheduler.py:1640] Sequence group 8812 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space. {counter}=2051"
+    assert troubles(line) == ["preempted"]
