@@ -46,9 +46,6 @@ _STANDS_AT = lazy(
 _NUMBER = lazy(rf"([0-9]{{1,10}})(?![0-9A-Za-z_]){_COUNTS}", _I)
 # Right behind the word a number is its code, whatever thing is named next: "xid 79 gpu 3 is lost", "Xid 154 GPU Reset Required".
 _CODE = lazy(r"([0-9]{1,10})(?![0-9A-Za-z_]|[.:][0-9]|\s*%)(?=\s*(?:gpu|node|rank|host|job)(?![A-Za-z_]))", _I)
-_TITLED = lazy(
-    r"([0-9]{1,5})(?=\s+gpu(?![A-Za-z0-9_]))", _I
-)  # xid 79 GPU has fallen off the bus, xid 154 GPU Reset Required
 _OF = r"[\s:#=_(\[\"']*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"
 
 _XID = lazy(rf"(?<![A-Za-z])(?P<s>s?)xids?-?{_OF}(?=[0-9])", _I)
@@ -178,7 +175,6 @@ def numbers(
     the "s" of sxid, which no xid of its list has; `coded`: the first number is a code and counts nothing.
     """
     found = _NUMBER.match(text, at) or (_CODE.match(text, at) if coded else None)
-    found = _NUMBER.match(text, at) or (_TITLED.match(text, at) if kind is not None else None)
     if not found:
         return [], at
     out, end = [int(found[1])], found.end(1)
