@@ -470,7 +470,20 @@ _PART_OF_IT = lazy(
 
 
 _OF_REQUEST = f"{ADVICE}other-gpus-than-requested"
-_BROKEN = frozenset(["gpu-lost", "driver-hangs", "memory-errors"])
+_SEES_MANY = lazy(
+    r"(?<![a-z])(?:sees?|saw|shows?|finds?|gets?|got)\s+(?:only |just |me )*(?:[0-9]{1,2}|one|two|three|four|six|seven|eight|all)(?: of (?:the )?[0-9]{1,2}| of them|(?: [0-9]{1,2})? (?:gpus?|cards?))?(?=\s*(?:[,.;?!]|$)|\s+(?:why|in|inside|instead|of|gpus?|cards?)(?![a-z]))"
+    r"|(?:看到|看见|识别到|识别出|认到)了?\s*(?:全部|所有|[0-9]{1,2}|[一两二三四五六七八])\s*(?:张|块|个|卡|的|gpu)",
+    re.IGNORECASE,
+)
+
+
+_SO_MANY_CARDS = lazy(r"[0-9]{1,2}\s*[张块个]")
+
+
+def _counts_only(r: Reading) -> bool:
+    """Whether a sentence tells how many GPUs a job sees, and of no other trouble or value."""
+    told = _SEES_MANY.search(r.said) is not None and not figures.measures(_SO_MANY_CARDS.sub(" ", r.said))
+    return told and not r.found.slots.xid and set(r.signs) <= {"gpu-missing", "container-no-gpu"}
 
 
 def _page(r: Reading) -> str:
@@ -481,7 +494,7 @@ def _page(r: Reading) -> str:
         return page
     if r.found.slots.sxid:
         return ""  # a switch's code says more of reboot or return than what holds of GPUs
-    if page == _OF_REQUEST and (r.found.slots.xid or not _BROKEN.isdisjoint(r.signs)):
+    if page == _OF_REQUEST and not _counts_only(r):
         return ""  # a GPU that broke is missing to the job as well
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
     reports = reports and not advised.of_reports(page.removeprefix(ADVICE))

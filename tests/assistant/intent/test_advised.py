@@ -48,6 +48,8 @@ def test_advice_is_found(said: str, page: str) -> None:
         "xid 79 on gpu 3 while others run, can I reset it?",
         "nvidia-smi 显示 ERR!，任务还在跑，先不动可以吗",
         "slurm 申请 4 张卡，训练报 Xid 79，看到 3 张卡",
+        "I requested 8 gpus and the job shows gpu 3 at 95 C, ok?",
+        "申请 8 张卡训练，看到 loss 变 nan",
         "slurm node has only 7 of 8 gpus",
         "nvidia-smi shows ERR! for power but the jobs are running, can I leave it?",
         "why is my job slow with two jobs on one GPU",
