@@ -56,8 +56,16 @@ STATES: Mapping[str, Judge] = {
 }  # fmt: skip
 LISTED = "node.gpu.listed"  # what a table shows; that of one GPU was asked for one (`-i`)
 COUNTS = ("node.gpu.count", "node.pci.gpu_count", "node.gpus.amd", LISTED)  # good is what there are most of
+PEERS = "gpu.peer.nvlinks.most"  # of a GPU, likewise
+_COUNTED = (*COUNTS, PEERS)
 
-_ADDRESSES = ("port.lid", "port.guid", "gpu.uuid", "gpu.serial")  # by which two files are known to be of one machine
+_ADDRESSES = (
+    "port.lid",
+    "port.guid",
+    "gpu.uuid",
+    "gpu.serial",
+    "gpu.cpu_affinity",
+)  # by which two files are known to be of one machine
 _NO_ADDRESS = (0, 65535, "")
 _ALIKE = 0.6  # of the facts that two outputs tell, those that both do where one command printed them
 
@@ -141,7 +149,7 @@ def _state(o: Observation) -> object:
 
 def _is_look(o: Observation) -> bool:
     ours = o.origin is Origin.MEASURED and not o.source.call.startswith("history:")
-    return (o.fact in STATES or o.fact in COUNTS) and o.status is Status.OK and ours
+    return (o.fact in STATES or o.fact in _COUNTED) and o.status is Status.OK and ours
 
 
 def _change(fact: str, subject: Subject, found: Sequence[Observation], looks: Looks) -> Observation | None:
@@ -155,7 +163,7 @@ def _change(fact: str, subject: Subject, found: Sequence[Observation], looks: Lo
     judge = STATES.get(fact) or (lambda value: value == most)
     judged = [(good, o) for o in course if (good := judge(o.value)) is not None]
     runs = [(good, [o for _, o in run]) for good, run in groupby(judged, key=lambda pair: pair[0])]
-    if len(runs) < 2 or (not runs[-1][0] and fact not in COUNTS):
+    if len(runs) < 2 or (not runs[-1][0] and fact not in _COUNTED):
         return None  # it is bad now: what it is says the rest
     back = runs[-1][0]
     was, now = runs[-2][1][0] if back else runs[-2][1][-1], runs[-1][1][0]
