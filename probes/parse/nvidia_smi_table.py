@@ -330,6 +330,7 @@ def _listed(emit: Emitter, lines: Iterable[Line]) -> None:
         tuple[int, int]
     ] = []  # of each list, its last line and how many it has: one whose index falls is the next
     last = -1
+    first: int | None = None
     for line in lines:
         if found := LISTED.fullmatch(line.text):
             holder = listed_gpu(emit, found, line)
@@ -340,6 +341,7 @@ def _listed(emit: Emitter, lines: Iterable[Line]) -> None:
             else:
                 counts.append((line.number, 1))
             last = index
+            first = first or line.number
         elif (found := _MIG_LISTED.fullmatch(line.text)) and holder is not None:
             subject = Subject(Scope.MIG, f"index:{int(found[2])}", holder)
             names[holder] += 1
@@ -351,9 +353,9 @@ def _listed(emit: Emitter, lines: Iterable[Line]) -> None:
             emit.add("gpu.mig.devices", subject, devices, None, f"{devices} MIG devices listed")
             emit.add("gpu.mig.mode", subject, True, None, f"{devices} MIG devices listed")
     for number, own in counts:
-        emit.add("node.gpu.listed", emit.node, own, number if len(counts) > 1 else None, f"{own} GPUs listed")
+        emit.add("node.gpu.listed", emit.node, own, number, f"{own} GPUs listed")
     if names:
-        emit.add("node.driver.state", emit.node, "ok", None, f"{len(names)} GPUs listed")
+        emit.add("node.driver.state", emit.node, "ok", first, f"{len(names)} GPUs listed")
 
 
 def listed_gpu(emit: Emitter, found: re.Match[str], line: Line) -> Subject:
