@@ -22,8 +22,9 @@ from assistant.render.words import our_words
 from assistant.render.working import at_work
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
+from knowledge.identity import UNKNOWN_PCI
 from knowledge.language import NO_TEXT, Text
-from knowledge.observation import AT_LEAST, Clock, Event, Observation, Origin, Scope, Status
+from knowledge.observation import AT_LEAST, Clock, Event, Observation, Origin, Scope, Status, Subject
 from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS
@@ -500,12 +501,13 @@ def no_gpu(facts: FactBase) -> bool:
 
 
 def _seen_gpus(facts: FactBase) -> int:
-    """How many GPUs were seen: one that somebody speaks of may be anywhere."""
+    """How many GPUs were seen: one that somebody speaks of may be anywhere, and a piece that names none may be of one of the named."""
     every = [k.inner for k in facts.observations]
-    if not any(map(spoken, every)):
-        return len(facts.subjects(Scope.GPU))
-    seen = (o for o in every if o.origin is not Origin.DERIVED and not spoken(o))
-    return len({o.subject.up(Scope.GPU) for o in seen} - {None})
+    found: set[Subject | None] = set(facts.subjects(Scope.GPU))
+    if any(map(spoken, every)):
+        found = {o.subject.up(Scope.GPU) for o in every if o.origin is not Origin.DERIVED and not spoken(o)}
+    gpus = [s for s in found if s is not None]
+    return sum(not s.id.startswith(UNKNOWN_PCI) for s in gpus) or len(gpus)
 
 
 def spoken(o: Observation) -> bool:

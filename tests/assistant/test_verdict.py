@@ -226,3 +226,10 @@ def test_an_input_that_no_parser_reads_is_said_not_to_have_been_read() -> None:
         "nothing wrong was found in what could be read, but f could not be read in full, and page.txt"
         in d.verdict.text.en
     )
+
+
+@each(("named", "seen"), [(0, "1 GPU seen"), (1, "1 GPU seen"), (2, "2 GPUs seen")])
+def test_a_piece_that_names_no_gpu_is_none_more(named: int, seen: str) -> None:
+    ids = ["unknown:row 0", *(f"0000:{n + 1}b:00.0" for n in range(named))]
+    facts = [see("gpu.fabric.state", "completed", gpu(i, "n1")) for i in ids]
+    assert seen in judge(*facts).verdict.text.en
