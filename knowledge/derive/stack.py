@@ -5,7 +5,7 @@ Pure: the tables are `knowledge.compatibility`; the time at which a branch has e
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
         return list(observations)
     have = {(o.fact, o.subject) for o in observations}
     out = list(observations)
-    for new in (*_alone(told), *_among(told, observations)):
+    for new in (*_alone(told), *_among(told, observations), *_between(told)):
         if (new.fact, new.subject) not in have:
             have.add((new.fact, new.subject))
             out.append(new)
@@ -111,6 +111,16 @@ def _among(told: Sequence[Observation], observations: Sequence[Observation]) -> 
             f"{p.subject.id}: {p.value}" for p in sorted(parts, key=lambda p: (str(p.value), p.subject.id))
         )
         yield replace(_from(parts[0], fact, len({p.value for p in parts})), subject=job, excerpt=said[:300])
+
+
+def _between(told: Sequence[Observation]) -> Iterator[Observation]:
+    """Of each of several nodes the version of the NVIDIA driver that most of them have; where two are as many, the newest."""
+    drivers = {o.subject: o for o in told if o.fact == "node.driver.version" and o.subject.id}
+    counts = Counter(str(o.value) for o in drivers.values())
+    if len(drivers) < 2:
+        return
+    usual = max(counts, key=lambda v: (counts[v], [int(part) for part in v.split(".") if part.isdecimal()], v))
+    yield from (_from(o, "node.driver.usual", usual) for o in drivers.values())
 
 
 def _from(o: Observation, fact: str, value: Value) -> Observation:
