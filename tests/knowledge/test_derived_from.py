@@ -162,6 +162,7 @@ BATCHES: dict[str, list[Observation]] = {
                                    seen("gpu.pcie.width", 8)],
     "node.window.nic.used.share": [seen("node.window.nic.rx", 1e9, NIC), seen("node.window.nic.tx", 1e9, NIC), seen("nic.speed", 100.0, NIC)],
     "node.driver.branch.ended_days": [LOADED],
+    "node.driver.usual": [seen("node.driver.version", version, node(name)) for name, version in (("n1", "570.124.06"), ("n2", "565.57.01"))],
     "node.cuda.toolkit.driver_needed": [seen("node.cuda.toolkit.version", "12.4.1", node(HOST))],
     "gpu.driver_needed": [seen("gpu.compute_capability", "9.0")],
     "gpu.cuda_needed": [seen("gpu.compute_capability", "9.0")],
