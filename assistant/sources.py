@@ -348,11 +348,11 @@ def _by_machine(head: str, found: Format | None) -> bool:
     an output that is surer to be one as it stands.
     """
     parts, _, sure = headed(bare(head, commands=False).text)
-    kinds = [(part.text, recognised(part.text[:PEEK])[0]) for part in parts]
+    kinds = [(part.text, *recognised(part.text[:PEEK])) for part in parts]
     if sure:
-        return any(kind is not None or _not_reached(text) for text, kind in kinds)
+        return any(kind is not None or _not_reached(text) for text, kind, _ in kinds)
     least = found.sniff(head) if found is not None else 1
-    return any(kind is not None and kind.sniff(bare(text).text) >= least for text, kind in kinds)
+    return any(kind is not None and kind.sniff(bare(text, commands).text) >= least for text, kind, commands in kinds)
 
 
 def _binary(head: bytes) -> DocumentFormat | None:

@@ -59,6 +59,8 @@ _PARTS_OF_A_NODE = lazy(
     r"(?i)gpu\d|(?:eth|en[ops]|ib|mlx|rank|task|step|nvme|sd|card|cpu|core|hca|port|numa|socket|slot|psu|fan|run|test|part)\d.{0,12}"
     r"|(?:[habvl]|gh|gb|mi|rtx)\d{1,4}[a-z]?"
 )
+# $ for h in gh-01 gh-02; do echo "== $h"; ssh $h nvidia-smi --query-gpu=driver_version --format=csv,noheader; done
+_LOOP = lazy(r".{0,80}\bfor \w{1,40} in .{1,1500}; ?do .{0,1500}\bssh .{1,1500}; ?done\s{0,4}")
 _INSET = "    "
 _FEW = 2  # headings of one shape at the least, where nothing but a name stands in them
 
@@ -91,7 +93,11 @@ def headed(text: str) -> tuple[list[Part], list[Line], bool]:
     lines = lines_of(text)
     for find, sure in ((_of_tools, True), (_of_loops, False)):
         if heads := find(lines):
-            return _below(lines, heads), [line for line in lines[: heads[0][0]] if line.text.strip()], sure
+            above = [line for line in lines[: heads[0][0]] if line.text.strip()]
+            asked = [line for line in above if not sure and _LOOP.fullmatch(line.text[:4000])]
+            if asked == above:  # the loop ran one command everywhere: what it asked for tells what the columns are
+                return _below(lines, heads, asked), [], sure
+            return _below(lines, heads), above, sure
     return [], [], False
 
 
@@ -130,20 +136,20 @@ def _of_loops(lines: list[Line]) -> list[_Heading]:
     most = max(shapes.values(), key=lambda found: len({names for _, _, names in found}), default=[])
     if len({names for _, _, names in most}) < _FEW:
         return []
-    first = next((i for i, line in enumerate(lines) if line.text.strip()), 0)
+    first = next((i for i, line in enumerate(lines) if line.text.strip() and not _LOOP.fullmatch(line.text[:4000])), 0)
     each = len(_below(lines, most)) == len(most) and most[0][0] == first
     return most if each or all(i in ruled for i, _, _ in most) else []
 
 
-def _below(lines: list[Line], heads: list[_Heading]) -> list[Part]:
-    """What stands below each heading, once for each machine that it names."""
+def _below(lines: list[Line], heads: list[_Heading], asked: Sequence[Line] = ()) -> list[Part]:
+    """What stands below each heading, once for each machine that it names, and above each what was `asked` of all."""
     out: list[Part] = []
     for (start, taken, names), end in zip(heads, [*(h[0] for h in heads[1:]), len(lines)], strict=True):
         body = lines[start + taken : end]
         if all(line.text.startswith(_INSET) for line in body if line.text.strip()):  # salt
             body = [line._replace(text=line.text[len(_INSET) :]) for line in body]
         if any(line.text.strip() for line in body):
-            out += [_joined(Part(name, name, "", ()), body) for name in names]
+            out += [_joined(Part(name, name, "", ()), [*asked, *body]) for name in names]
     return out
 
 

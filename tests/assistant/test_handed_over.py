@@ -147,6 +147,24 @@ def test_below_the_heading_of_a_machine_stands_what_it_printed(heading: str, tmp
 NODES = "gpu07\ngpu08\n"
 
 
+@each("loop", ["$ for h in gh-01 gh-02; do {}; done", "for n in $(cat hosts); do {}; done"])
+@each(
+    ("asked", "rows"),
+    [
+        ("driver_version --format=csv,noheader", ("570.124.06", "565.57.01")),
+        ("index,driver_version --format=csv", ("index, driver_version\n0, 570.124.06", "index, driver_version\n0, 565.57.01")),
+    ],
+)  # fmt: skip
+def test_the_command_of_a_loop_tells_what_each_machine_was_asked(
+    loop: str, asked: str, rows: tuple[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "paste.txt"
+    command = loop.format(f'echo "== $h"; ssh $h nvidia-smi --query-gpu={asked} | sort -u')
+    path.write_text("\n".join((command, "== gh-01", rows[0], "== gh-02", rows[1], "")))
+    drivers = {(o.subject.id, o.value) for o in read([], [str(path)]).observations if o.fact == "node.driver.version"}
+    assert drivers == {("gh-01", "570.124.06"), ("gh-02", "565.57.01")}
+
+
 @each(
     "text",
     [f"{NODES}{XID}\n", f"job begins\n{NODES}{XID}\n", f"gpu07\n{XID}\n", f"starting on:\ngpu07\n{LISTED.format(1)}\ngpu08\n{XID}\n"],
