@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from knowledge.identity import normalise_pci
 from knowledge.lazy import lazy
-from knowledge.observation import Event, Observation, Scalar, Scope, Subject, Value, node
+from knowledge.observation import Event, Observation, Scalar, Scope, Subject, Value, gpu, node
 from knowledge.text import clean, excerpt
 from probes.base import Line
 from probes.parse.container_runtime import EVENT as REFUSED
@@ -30,6 +31,11 @@ _ROW = lazy(
     r"(?P<source>[\w./-]{1,253}(?:, [\w.-]{1,253})?)\s{1,80}(?P<message>\S.{0,1900})"
 )
 _PROMPT = lazy(r"\s{0,8}(?:\S{1,80})?[$#>] |```")
+# XID 79 on GPU 0000:c3:00.0        Xid error 48 on GPU-5a1c2be0-8c7e-...        NVRM: Xid (PCI:0000:9b:00): 94
+_XID = lazy(r"(?i)\bxid(?: errors?| code)? ?(?:\(PCI:[\da-f:.]{7,16}\))?[ :=#]{0,3}(\d{1,3})\b")
+_CARD = lazy(
+    r"(?i)\b([\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}(?:\.[0-7])?)\b|\b(GPU-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})\b|\bGPU[ #:]{1,2}(\d{1,2})\b(?!:)"
+)
 LONGEST = 4000  # characters of an event that goes on over lines
 _AGE = lazy(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?")
 SHORT = lazy(r"Insufficient ((?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/[\w.-]{1,40})")
@@ -67,6 +73,19 @@ class Row(NamedTuple):
     age: int  # s since it was last seen
     message: str
     line: Line
+
+
+def xid_of_condition(condition: str, message: str, host: str) -> tuple[Subject, Event] | None:
+    """The XID that the message of a node's condition names, and its GPU; none where either is not named, or several are."""
+    codes = {int(m[1]) for m in _XID.finditer(message)}
+    cards = {m[1] or m[2] or f"index:{int(m[3])}" for m in _CARD.finditer(message)}
+    if len(codes) != 1 or len(cards) != 1:
+        return None
+    fields: dict[str, Scalar] = {"reporter": f"the condition {condition}", "text": excerpt(message, 200)}
+    card = cards.pop()
+    return gpu(normalise_pci(card) if ":" in card and not card.startswith("index:") else card, host), Event(
+        codes.pop(), fields
+    )
 
 
 def goes_on(text: str) -> bool:

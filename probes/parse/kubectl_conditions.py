@@ -11,11 +11,12 @@ from typing import Any
 from knowledge.observation import Event, Observation, Status, Subject, Value, node
 from knowledge.text import excerpt
 from probes.base import Context, DocumentFormat
+from probes.parse._kubectl_events import xid_of_condition
 from probes.parse._vendor_emit import load, opens, table, tables, words
 from probes.parse.kubectl_node import GOOD
 
-NAME, REVISION = "kubectl-conditions", 1
-PROVIDES = ("kubernetes_condition", "node.kubernetes.ready", "node.kubernetes.schedulable")
+NAME, REVISION = "kubectl-conditions", 2
+PROVIDES = ("kubernetes_condition", "xid_reported", "node.kubernetes.ready", "node.kubernetes.schedulable")
 
 
 def sniff(head: str) -> int:
@@ -53,6 +54,8 @@ def _conditions(here: Subject, conditions: Iterable[Mapping[str, Any]], context:
         elif name and status == ("False" if GOOD.fullmatch(name) else "True"):
             fields = {"condition": excerpt(name, 80), "reason": excerpt(reason, 100), "message": excerpt(message, 200)}
             out.append(_told("kubernetes_condition", here, Event(None, fields), shown, context))
+            if said := xid_of_condition(name, message, here.id):
+                out.append(_told("xid_reported", *said, shown, context))
     if "Ready" in names and not any(o.fact == "kubernetes_condition" for o in out):
         out.append(Observation("kubernetes_condition", here, None, Status.NONE_SEEN, context.at(NAME, REVISION)))
     return out

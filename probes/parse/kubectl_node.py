@@ -10,14 +10,15 @@ from functools import partial
 from knowledge.observation import Event, Observation, Status, Subject, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse._kubectl_events import described, rows
+from probes.parse._kubectl_events import described, rows, xid_of_condition
 from probes.parse.container_runtime import EVENT as REFUSED
 
-NAME, REVISION = "kubectl-node", 3
+NAME, REVISION = "kubectl-node", 4
 PROVIDES = (
     "kubernetes_warning",
     REFUSED,
     "kubernetes_condition",
+    "xid_reported",
     "node.kubernetes.gpus",
     "node.kubernetes.gpus.allocatable",
     "node.kubernetes.gpus.withheld",
@@ -148,6 +149,8 @@ def _condition(out: list[Observation], here: Subject, told: re.Match[str], line:
         _, _, reason, message, *_ = (*re.split(r"\s{2,}", clean(told[3]).strip()), "", "", "", "")  # after two times
         fields = {"condition": name, "reason": excerpt(reason, 100), "message": excerpt(message, 200)}
         out.append(Observation("kubernetes_condition", here, Event(None, fields), Status.OK, source, excerpt=shown))
+        if said := xid_of_condition(name, message, here.id):
+            out.append(Observation("xid_reported", *said, Status.OK, source, excerpt=shown))
 
 
 FORMAT = DocumentFormat(NAME, "kubectl describe node", REVISION, PROVIDES, sniff, parse)
