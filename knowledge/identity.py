@@ -9,13 +9,13 @@ What cannot be resolved stays two subjects.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
 from knowledge.lazy import lazy
-from knowledge.observation import Observation, Scope, Status, Subject, node
+from knowledge.observation import Event, Observation, Scope, Status, Subject, node
 
 # The shapes that drivers and tools print:
 #   0000:3b:00.0   0000:3B:00   00000000:3B:00.0   0009:00 (bus:device, before 2011)   3b:00.0
@@ -138,7 +138,7 @@ def _rehost(subject: Subject, host: str) -> Subject:
     return Subject(subject.scope, subject.id, _rehost(subject.parent, host))
 
 
-def _gpu_names(batch: Iterable[Observation]) -> dict[_Name, str]:
+def _gpu_names(batch: Sequence[Observation]) -> dict[_Name, str]:
     """Canonical identifier of each GPU name that has a better one."""
     tied: dict[_Name, set[str]] = {}
     for o in batch:
@@ -147,7 +147,7 @@ def _gpu_names(batch: Iterable[Observation]) -> dict[_Name, str]:
             host = o.subject.host
             tied.setdefault((host, o.subject.id), set()).add(alias)
             tied.setdefault((host, alias), set()).add(o.subject.id)
-    for host, pci, uuid in _by_index(tied):
+    for host, pci, uuid in (*_by_index(tied), *_by_xid(batch, tied)):
         tied.setdefault((host, pci), set()).add(uuid)
         tied.setdefault((host, uuid), set()).add(pci)
     names: dict[_Name, str] = {}
@@ -175,6 +175,30 @@ def _by_index(tied: Mapping[_Name, set[str]]) -> list[tuple[str, str, str]]:
         partners = [p for one in (pci, uuid) for p in tied[host, one] if not p.startswith(_NUMBERED)]
         if is_pci(pci) and not is_pci(uuid) and not partners:
             out.append((host, pci, uuid))
+    return out
+
+
+def _by_xid(batch: Sequence[Observation], tied: Mapping[_Name, set[str]]) -> list[tuple[str, str, str]]:
+    """Host, address and UUID of a GPU whose XID the kernel logged by address and a monitor (the device plugin) reported by UUID.
+
+    Only where on that host one address and one UUID have an XID at all, it is the same one, and neither has another partner.
+    """
+    told: dict[str, tuple[dict[str, set[int | None]], dict[str, set[int | None]]]] = {}
+    for o in batch:
+        if o.fact in ("xid", "xid_reported") and isinstance(o.value, Event) and o.subject.scope is Scope.GPU:
+            by_address, by_uuid = told.setdefault(o.subject.host, ({}, {}))
+            if is_pci(o.subject.id):
+                by_address.setdefault(o.subject.id, set()).add(o.value.code)
+            elif o.subject.id.startswith("GPU-"):
+                by_uuid.setdefault(o.subject.id, set()).add(o.value.code)
+    out = []
+    for host, (by_address, by_uuid) in told.items():
+        if len(by_address) == len(by_uuid) == 1:
+            (pci, logged), (uuid, reported) = *by_address.items(), *by_uuid.items()
+            if reported <= logged and all(
+                p.startswith(_NUMBERED) for one in (pci, uuid) for p in tied.get((host, one), ())
+            ):
+                out.append((host, pci, uuid))
     return out
 
 

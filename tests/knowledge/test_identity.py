@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.identity import UNKNOWN_PCI, is_pci, normalise_pci, resolve
-from knowledge.observation import Observation, Scope, Source, Status, Subject, Value, gpu, node
+from knowledge.observation import Event, Observation, Scope, Source, Status, Subject, Value, gpu, node
 from tests.cases import each
 
 A, B = "0000:3b:00.0", "0000:86:00.0"
@@ -154,6 +154,26 @@ def test_index_to_uuid_to_address() -> None:
 def test_an_index_alone_ties_an_address_and_a_uuid() -> None:
     batch = [told("gpu.index", 0, gpu(A, "n1")), told("gpu.index", 0, gpu(UUID_A, "n1"))]
     assert set(names(resolve(batch))) == {A}
+
+
+@each(
+    ("logged", "reported", "one"),
+    [
+        ([("0000:9b:00.0", 48), ("0000:9b:00.0", 63)], [("GPU-2d9c", 48)], True),
+        ([("0000:9b:00.0", 48)], [("GPU-2d9c", 79)], False),  # another XID
+        ([("0000:9b:00.0", 48), ("0000:c3:00.0", 94)], [("GPU-2d9c", 48)], False),  # two GPUs had one
+        ([("0000:9b:00.0", 48)], [("GPU-2d9c", 48), ("GPU-77aa", 48)], False),
+    ],
+)
+def test_an_xid_that_only_one_gpu_had_ties_its_address_and_its_uuid(
+    logged: list[tuple[str, int]], reported: list[tuple[str, int]], one: bool
+) -> None:
+    batch = [
+        *(Observation("xid", gpu(name, "n1"), Event(code, {})) for name, code in logged),
+        *(Observation("xid_reported", gpu(name, "n1"), Event(code, {})) for name, code in reported),
+    ]
+    names = {o.subject.id for o in resolve(batch)}
+    assert names == ({"0000:9b:00.0"} if one else {o.subject.id for o in batch})
 
 
 def test_without_an_address_the_uuid_is_the_name() -> None:
