@@ -165,7 +165,8 @@ def _much(load: Observation | None, text: str) -> list[tuple[int, Text]]:
         if (m := _CPUS.fullmatch(clean(line.text[:400])))
     ]
     resting = shares[-1].get("id", 0.0) + shares[-1].get("wa", 0.0) if shares else None
-    if resting is not None and resting < _IDLE:
+    waits = shares[-1].get("wa", 0.0) >= _IDLE if shares else False  # for I/O: the rules tell
+    if waits or (resting is not None and resting < _IDLE):
         return []
     what = f"a load of {load.value:g}"
     if resting is None:
