@@ -261,7 +261,7 @@ def test_it_drips_for_ever() -> None:
     body = (
         "begin()\nfor ask in questions():\n while True: frame({'id': ask['id'], 'part': 'out'}, b'.'); time.sleep(0.05)"
     )
-    with host(body, budget=0.5, timeout=1, waits=replace(IMPATIENT, margin=30)) as h:
+    with host(body, budget=0.5, timeout=1, waits=replace(IMPATIENT, margin=0.5, answer=30)) as h:
         reply = h.run(["x"], deadline=0.2)
         assert reply.status is Status.FAILED
         assert "was spent" in reply.detail
