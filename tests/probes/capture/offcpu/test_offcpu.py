@@ -204,12 +204,15 @@ def test_threads_that_are_switched_too_often_are_looked_at_from_outside() -> Non
 @pytest.mark.process
 def test_no_child_stays_and_a_second_stop_does_nothing(waiting: int) -> None:
     tool("perf")
-    before = {p.pid for p in psutil.Process().children(recursive=True)}
+    before = set(psutil.Process().children())  # a database for other tests begins and ends processes at any time
     recording = offcpu.Recording([waiting], 30.0)
     recording.start()
-    assert {p.pid for p in psutil.Process().children(recursive=True)} - before
+    begun = set(psutil.Process().children()) - before
+    begun |= {below for child in begun for below in child.children(recursive=True)}
+    assert begun
     doc = recording.stop()
-    assert not {p.pid for p in psutil.Process().children(recursive=True)} - before
+    assert not [p for p in begun if p.is_running()]
+    assert not set(psutil.Process().children()) - before
     assert recording.stop() == doc
 
 
