@@ -23,7 +23,7 @@ from knowledge.facts import Vocabulary
 from knowledge.language import Text
 
 CONNECT = 3  # seconds, for each of its addresses; the library takes two at the least
-LOCKED = 4000  # ms
+LOCKED = 4000  # ms of a machine that is free: behind what a reader waits for, and within what a writer does
 BAD_ADDRESS = Text(
     "history_url is no address of a PostgreSQL server: postgresql://user@host:5432/name is one",
     "history_url 不是有效的 PostgreSQL 地址，正确示例：postgresql://user@host:5432/name",
@@ -64,7 +64,7 @@ def server_engine(location: Location) -> Engine:
     @event.listens_for(engine, "connect")
     def limits(connection: Any, _: object) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = {LOCKED}")
+            cursor.execute(f"SET lock_timeout = {ceil(LOCKED * crowd())}")
             cursor.execute("SET statement_timeout = 60000")
         connection.commit()
 
