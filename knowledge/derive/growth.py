@@ -7,7 +7,7 @@ driver was loaded, the counters were cleared, the board was replaced) and says n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
@@ -27,6 +27,8 @@ _MOST_LANES = 16
 _MOST = 1 << 64  # no counter is wider
 _FULL = (15, 255, 65535)  # where the counters of an InfiniBand port stop: `perfquery -x` goes on counting
 
+_KEPT = "history:"
+
 Place = tuple[str, Subject]
 
 
@@ -34,16 +36,29 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     """The batch with an event for each counter of the vocabulary's lists that grew."""
     counters = _counters()
     samples: dict[Place, list[Observation]] = defaultdict(list)
+    kept: dict[Place, list[Observation]] = defaultdict(list)  # of the history, which rates judge over their windows
     for o in observations:
         if o.fact in counters and _is_sample(o):
-            samples[o.fact, o.subject].append(o)
+            (kept if o.source.call.startswith(_KEPT) else samples)[o.fact, o.subject].append(o)
     several = {place: found for place, found in samples.items() if len(found) > 1}
+    stood = _stood(samples, kept)
     if not several:
-        return list(observations)
+        return [*observations, *_looked(stood)]
     other = replaced(observations)
     grown = [event for (fact, subject), found in several.items()
              if other.isdisjoint(subject.ancestors()) and (event := _growth(fact, subject, found, observations))]  # fmt: skip
-    return [*observations, *_in_parts(grown), *_looked(several)]
+    return [*observations, *_in_parts(grown), *_looked((*several, *stood))]
+
+
+def _stood(samples: Mapping[Place, Sequence[Observation]], kept: Mapping[Place, Sequence[Observation]]) -> list[Place]:
+    """Counters of things of which none differs from what the history has of it."""
+    moved = {subject for (_, subject), found in kept.items() for o in found if o.value != found[0].value}
+    moved |= {
+        subject
+        for (fact, subject), found in kept.items()
+        if (now := samples.get((fact, subject))) and now[-1].value != found[-1].value
+    }
+    return [place for place in kept if place in samples and place[1] not in moved]
 
 
 @cache
@@ -54,7 +69,7 @@ def _counters() -> frozenset[str]:
 
 def _is_sample(o: Observation) -> bool:
     number = isinstance(o.value, int | float) and not isinstance(o.value, bool) and 0 <= o.value < _MOST
-    ours = o.origin in (Origin.MEASURED, Origin.DERIVED) and not o.source.call.startswith("history:")
+    ours = o.origin in (Origin.MEASURED, Origin.DERIVED) or o.source.call.startswith(_KEPT)
     return number and ours and o.status is Status.OK and o.subject.scope in FACTS
 
 

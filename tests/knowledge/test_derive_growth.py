@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ HOUR = 3600 * 10**9
 LOOKS = st.lists(st.integers(0, 6), min_size=2, max_size=6)
 
 
-def timed(values: Sequence[int], fact: str = FACT) -> list[Observation]:
+def timed(values: Sequence[float], fact: str = FACT) -> list[Observation]:
     return [
         Observation(fact, GPU, v, source=Source("nvidia-smi-q", f"{i}.txt", 5), at=i * HOUR, clock=Clock.LOCAL)
         for i, v in enumerate(values)
@@ -30,10 +31,10 @@ def grown(batch: Sequence[Observation]) -> list[Event]:
 
 @given(LOOKS, st.randoms())
 def test_growth_is_told_once_where_a_look_tells_more_than_the_one_before_in_any_order(
-    values: list[int], random: object
+    values: list[int], random: Random
 ) -> None:
     batch = timed(values)
-    random.shuffle(batch)  # type: ignore[attr-defined]
+    random.shuffle(batch)
     found = grown(batch)
     assert len(found) == any(b > a for a, b in pairwise(values))
     for event in found:
@@ -83,7 +84,7 @@ def test_what_the_history_remembers_is_no_look() -> None:
 
 @given(st.lists(st.one_of(st.integers(), st.floats(), st.booleans()), min_size=2, max_size=5))
 def test_odd_numbers_break_nothing(values: list[float]) -> None:
-    for event in grown(timed(values)):  # type: ignore[arg-type]
+    for event in grown(timed(values)):
         assert event.get("before") is not None
 
 
