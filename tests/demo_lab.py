@@ -281,10 +281,7 @@ class Node:
 
 def leaks(folder: Path, made_in: Path) -> list[str]:
     """What a bundle tells of the machine that made it: its paths and its name."""
-    words = {str(made_in), str(ROOT), "/tmp/", sys.prefix, sys.base_prefix, sys.executable} - {
-        "/usr",
-        "/usr/bin/python3",
-    }
+    words = {str(made_in), str(ROOT), "/tmp/", sys.prefix, sys.base_prefix, sys.executable} - {"/usr"}
     found = []
     for file in sorted(p for p in folder.rglob("*") if p.is_file()):
         text = file.read_text(errors="replace")
