@@ -60,6 +60,15 @@ def looked_into(processes: Sequence[Subject], d: Diagnosis) -> tuple[Subject, ..
     return tuple(p for p in processes if any(_ok(fact, p, d) is not None for fact in _LOOKED))
 
 
+def _outside(processes: Sequence[Subject], d: Diagnosis) -> list[Subject]:
+    """Those of `processes` whose threads were seen, and whose stacks could not be read: most of what holds a loop up is not told."""
+    return [
+        p
+        for p in processes
+        if (o := d.facts.current("capture.samples", p)) is not None and o.status not in (Status.OK, Status.NONE_SEEN)
+    ]
+
+
 def answer(turn: Turn, named: Meant) -> Reply:
     """What holds the processes up, or what they do; what could not be seen, and by which command it could."""
     d = turn.diagnosis
@@ -69,9 +78,10 @@ def answer(turn: Turn, named: Meant) -> Reply:
     seen = looked_into(named.processes, d)
     found = _findings(named.processes, d, looked=bool(seen))
     rows = _rows(turn, named.processes, d)
+    settled = bool(seen) and (bool(bad_roots(found)) or not _outside(seen, d))
     shown = replace(
         d, findings=found, ruled_out=(), undecided=(), notes=(), coverage=replace(d.coverage, denied=(), failed=()),
-        verdict=_verdict(named.processes, seen, found, d), settled=bool(seen),
+        verdict=_verdict(named.processes, seen, found, d), settled=settled,
     )  # fmt: skip
     parts: list[Part] = []
     if named.gone:
@@ -88,9 +98,9 @@ def answer(turn: Turn, named: Meant) -> Reply:
         parts += _offer(named.processes, turn.lang)
     keys = ("why", "function", "loader", "next") if found else ("function", "loader", "evidence")
     return Reply(
-        turn.lang, "", tuple(parts), replace(d, settled=bool(seen), findings=found), shown,
+        turn.lang, "", tuple(parts), replace(d, settled=settled, findings=found), shown,
         focus=next((f.id for f in shown.roots if bad_roots((f,))), next((f.id for f in shown.roots), "")),
-        settled=bool(seen),
+        settled=settled,
         suggestions=tuple(_ASK[k].in_(turn.lang) for k in keys) if seen else (),
         data={"answer": "running", "processes": [str(p.id) for p in named.processes],
               "looked_into": [str(p.id) for p in seen], "gone": list(named.gone),
@@ -139,9 +149,17 @@ def _verdict(processes: Sequence[Subject], seen: Sequence[Subject], found: Seque
         f"{who.en}: nothing that holds {'them' if len(processes) > 1 else 'it'} up was seen{most.en}.",
         f"{who.zh}：未发现拖慢它的因素{most.zh}。",
     )
+    if blind := _outside(seen, d):
+        whose = Text("their", "它们") if len(blind) > 1 else Text("its", "它")
+        text = Text(
+            f"{who.en}: {whose.en} stacks could not be read, so what takes the time is not known; from outside nothing holds it up.",
+            f"{who.zh}：无法读取{whose.zh}的调用栈，尚不清楚时间花在哪里；从外部看没有拖慢它的因素。",
+        )
     if bad_roots(found):  # the node alone
         verdict = verdict_of(found, True, d.facts)
         return replace(verdict, text=Text(f"{text.en} {verdict.text.en}", f"{text.zh}{verdict.text.zh}"))
+    if blind:
+        return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text)
     return Verdict(State.OK, Usable.UNKNOWN, NO_TEXT, text)
 
 
