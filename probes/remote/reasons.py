@@ -161,3 +161,10 @@ ANY = (
      Text("this user may not run commands on {target}: {line}", "该用户无权在 {target} 上运行命令：{line}"),
      Text('name another: user = "..."', '请换一个用户：user = "..."')),
 )  # fmt: skip
+ALONE = (  # where it is the only line
+    # srun: error: gpu01: task 0: Exited with exit code 2
+    # What slurmstepd says of execve (ENOENT is 2) gets lost on a busy node; an interpreter would have said what it lacks.
+    (r"^srun: error: \S+ task 0: Exited with exit code 2$",
+     Text("nothing could be started; probably there is no {python} on {target}", "无法启动程序；{target} 上很可能没有 {python}"),
+     Text('name one that is there: python = "/usr/bin/python3.9"', '请指定该机上已有的解释器：python = "/usr/bin/python3.9"')),
+)  # fmt: skip

@@ -8,7 +8,7 @@ from knowledge.language import Text
 from knowledge.text import clean, excerpt
 from probes.remote import ConnectError
 from probes.remote.reach import Reach, Via
-from probes.remote.reasons import ANY, KUBERNETES, SLURM, SSH
+from probes.remote.reasons import ALONE, ANY, KUBERNETES, SLURM, SSH
 
 _TABLES = {Via.SSH: SSH, Via.SLURM: SLURM, Via.KUBERNETES: KUBERNETES}
 PROGRAMS = {Via.SSH: "ssh", Via.SLURM: "srun", Via.KUBERNETES: "kubectl"}
@@ -37,12 +37,13 @@ def explained(reach: Reach, said: str, ended: str, *, late: bool = False) -> Con
         "target": reach.target, "python": reach.python, "pod": reach.pod or "POD", "timeout": reach.connect_timeout,
         "known": f"'[{reach.target}]:{reach.port}'" if reach.port not in (None, 22) else reach.target,
     }  # fmt: skip
-    for pattern, message, hint in (*_TABLES[reach.via], *ANY):
-        for line in text.splitlines():
+    lines = [line for line in text.splitlines() if line.strip()]
+    for pattern, message, hint in (*_TABLES[reach.via], *ANY, *(ALONE if len(lines) == 1 else ())):
+        for line in lines:
             if re.search(pattern, line):
                 told = {**words, "line": excerpt(line, 240)}
                 return refused(reach, _filled(message, told), _filled(hint, words))
-    last = next((excerpt(line, 240) for line in reversed(text.splitlines()) if line.strip()), "")
+    last = excerpt(lines[-1], 240) if lines else ""
     if late:
         why = f"no answer in {reach.connect_timeout:g} s"
         message = _with(Text(why, in_chinese(why)), last)

@@ -50,6 +50,7 @@ SAID = [
     (Via.SLURM, "srun: fatal: Could not establish a configuration source", "cannot be asked from here"),
     (Via.SLURM, "srun: error: Task launch for StepId=9.0 failed on node gpu-12: Communication connection failure", "could start nothing"),
     (Via.SLURM, "slurmstepd: error: execve(): python3: No such file or directory", "there is no python3 on gpu-12"),
+    (Via.SLURM, "srun: error: gpu-12: task 0: Exited with exit code 2", "probably there is no python3 on gpu-12"),
     (Via.KUBERNETES, 'Error from server (NotFound): pods "x" not found', "knows no such thing"),
     (Via.KUBERNETES, 'Error from server (Forbidden): pods "x" is forbidden: User "me" cannot create resource "pods/exec"', "does not allow it"),
     (Via.KUBERNETES, "error: You must be logged in to the server (Unauthorized)", "does not know who asks"),
