@@ -159,7 +159,8 @@ def test_what_is_no_window_is_said(text: str) -> None:
 
 # --- a real process -----------------------------------------------------------------------
 
-# Each function rests so many times: on a busy machine both take longer alike, and their shares stay.
+# Each function rests so many times: on a busy machine both take longer alike, and their shares stay. They differ so much that a
+# hundred samples at random always tell it.
 PROGRAM = """
 import sys, time
 def tokenize(times):
@@ -226,9 +227,9 @@ def test_the_function_that_grew_is_found(
     assert main(["history", "diff", script.name]) == 2
     assert "nothing was sampled yet: gpudiag watch --profile" in capsys.readouterr().err
     assert json.loads(asked(capsys, "profiles", "--format", "json")[1])["targets"] == []
-    sampled(script, 2, url)
+    sampled(script, 1, url)
     half = next_slice()
-    sampled(script, 20, url)
+    sampled(script, 40, url)
     first, second, third = (datetime.fromtimestamp(at, UTC).isoformat() for at in (begun, half, half + 600))
     before, after = f"{first}..{second}", f"{second}..{third}"
     code, text = asked(capsys, "diff", script.name, "--before", before, "--after", after, "--format", "json")
