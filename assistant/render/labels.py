@@ -298,6 +298,8 @@ def known_as(facts: FactBase) -> dict[Subject, int | str]:
 def _of_files(facts: FactBase) -> dict[Subject, int | str]:
     """The node that no input names, by its file: what was captured is not the machine on which somebody reads it."""
     unnamed = Subject(Scope.NODE, "")
+    if unnamed not in facts.subjects(Scope.NODE):
+        return {}
     told = (k.inner for k in facts.observations if k.inner.subject.up(Scope.NODE) == unnamed)
     files = {o.source.call for o in told if o.origin is Origin.MEASURED and o.source.call}
     if not files or "the message" in files:

@@ -100,11 +100,14 @@ def test_they_are_short_and_lead_on(name: str) -> None:
 @pytest.mark.slow
 @each("name", DEMOS)
 def test_why_not_any_rule(name: str) -> None:
-    """All rules over all incidents: each has an answer, and one that agrees with the findings. In one language, in turns."""
+    """Of all rules those that were found or ruled out in an incident, and each third of the others: each has an answer, and
+    one that agrees with the findings. In one language, in turns."""
     d, built = incident(name), replace(rules(), rules=tuple(rules().rules))  # not anew for each question
     found = {f.rule.id for f in d.findings}
     out = {f.rule.id for f in d.ruled_out}
     for n, rule in enumerate(built.rules, DEMOS.index(name)):
+        if n % 3 and rule.id not in found | out:
+            continue
         asked = query(Intent.WHYNOT, lang=LANGS[n % 2], topics=(f"rule {rule.id}",))
         reply = why_not(replace(turn(d, asked), ruleset=built))
         stand = reply.data["rules"][0]["stand"]
