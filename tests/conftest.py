@@ -6,6 +6,7 @@ import gc
 import importlib
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -80,8 +81,13 @@ def _note_process(event: str, args: tuple[object, ...]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Only a run of unit tests is told what they start: each import, file and attribute is an event of it, too."""
-    if "unit" in config.option.markexpr:
+    if _only_units(config):
         sys.addaudithook(_note_process)
+
+
+def _only_units(config: pytest.Config) -> bool:
+    """Whether the run is of unit tests alone (``-m unit``, not ``-m "not unit"``)."""
+    return re.search(r"(?<!not )\bunit\b", config.option.markexpr) is not None
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -137,7 +143,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     a deadline: two for a CPU, and at most eight more than there are.
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cpus if "unit" in config.option.markexpr else min(cpus * 2, cpus + 8)
+    return cpus if _only_units(config) else min(cpus * 2, cpus + 8)
 
 
 def pytest_collection_finish() -> None:
@@ -188,7 +194,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def _held_to_its_mark(item: pytest.Item) -> Iterator[None]:
     before = len(_begun)
     yield
-    if _begun[before:] and "unit" in item.config.option.markexpr:
+    if _begun[before:] and _only_units(item.config):
         pytest.fail(f"not a unit test (mark it process or machine): {', '.join(_begun[before:])}", pytrace=False)
 
 
