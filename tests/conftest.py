@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
@@ -81,6 +82,7 @@ def _note_process(event: str, args: tuple[object, ...]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Only a run of unit tests is told what they start: each import, file and attribute is an event of it, too."""
+    config.stash[gc_collect_iterations_key] = 1  # of all that a worker holds: five times cost it four seconds at its end
     if _only_units(config):
         sys.addaudithook(_note_process)
 
