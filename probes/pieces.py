@@ -11,12 +11,13 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
+from json import JSONDecoder
 from typing import NamedTuple, TypeGuard
 
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Status
 from probes.around import bare
-from probes.base import DocumentFormat, Format, LogFormat, lines_of
+from probes.base import DocumentFormat, Format, LogFormat, leading, lines_of, scored
 from probes.whole import Whole
 from probes.whole import whole as whole_of
 
@@ -32,6 +33,16 @@ _KERNEL = lazy(
     r"|(?:[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\d[T ])\d\d:\d\d:\d\d\S{0,20} \S{1,80} kernel: "
 )
 _STARTS = frozenset("[123456789JFMASOND")
+# What an output may begin with: no field below another, no row of a framed table, no end of a bracket.
+_HEADLINE = lazy(r"[^\s|+}\])<]|<\?xml|\+[-=]|\s+[A-Za-z0-9]+(?:\s+[A-Za-z0-9/%]+)+\s*$")
+# Mon Nov 16 10:12:33 2026     +-------+     $ nvidia-smi
+_LEADS = lazy(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w ]{4,12}\s*$|[+|][-=+|]{20,}\s*$|\$ \S")
+# # HELP vllm:num_requests_running ...     DCGM_FI_DEV_GPU_TEMP{gpu="0"} 42
+_METRIC = lazy(r"# (HELP|TYPE) |[A-Za-z_:][\w:]*(?:\{.*\})? [-+.\deE]+(?: \d+)?$")
+_ROOT_ENDS = lazy(r"</[\w-]{1,60}>\s*$")
+_WINDOW = 12  # lines that tell what an output is that begins there
+_SURELY = 60  # a certainty that no line of another output has by chance
+_CERTAINLY = 90  # the same of one line alone
 _BEGINS = 3  # lines of a block that tell it from others: a ruled line begins tables of many kinds
 
 
@@ -115,7 +126,7 @@ def apart(text: str, logged: Collection[int], whole: Format | None = None, comma
     `logged` are the lines (1-based) of a log that stand on their own, `whole` is what recognises the rest of the text, with its `commands`.
     """
     lines = _lines(text)
-    blocks = list(_blocks(lines, logged))
+    blocks = [part for block in _blocks(lines, logged) for part in _parted(lines, block)]
     kinds = list(_kinds(lines, blocks))
     of_log = {block for block, (kind, _) in zip(blocks, kinds, strict=True) if _is_log(lines, block, kind)}
     runs = _runs(lines, blocks, kinds, of_log)
@@ -155,6 +166,77 @@ def _blocks(lines: Sequence[str], logged: Collection[int]) -> Iterator[_Block]:
             start = None
     if start is not None:
         yield _Block(start, len(lines))
+
+
+def _parted(lines: Sequence[str], block: _Block) -> Iterator[_Block]:
+    """The outputs of a block, which stand below each other without a blank line: one ends where what begins is surely another's."""
+    start = block.start
+    while start < block.end:
+        end = _closed(lines, start, block.end) or next(_others(lines, start, block.end), block.end)
+        yield _Block(start, end)
+        start = end
+
+
+def _closed(lines: Sequence[str], start: int, end: int) -> int | None:
+    """The first line below a JSON or XML document that begins at a line and closes; None where none does."""
+    first = lines[start].lstrip()
+    if first.startswith("<?xml"):
+        return next((n + 1 for n in range(end - 1, start, -1) if _ROOT_ENDS.match(lines[n])), None)
+    if first[:1] not in ("{", "["):
+        return None
+    text = "\n".join(lines[start:end])
+    try:
+        _, length = JSONDecoder().raw_decode(text, len(text) - len(text.lstrip()))
+    except (ValueError, RecursionError):
+        return None
+    if text[length:].partition("\n")[0].strip():
+        return None  # [   12.345678] of a log
+    return start + 1 + text.count("\n", 0, length)
+
+
+def _others(lines: Sequence[str], start: int, end: int) -> Iterator[int]:
+    """The lines at which another output begins than the one that begins at `start`."""
+    seen: set[str] = set()
+    for n in range(start + 1, end):
+        line = lines[n][:_LINE]
+        if not _HEADLINE.match(line) or (shape := _shape(line)) in seen or len(seen) >= MOST:
+            continue
+        seen.add(shape)
+        if (at := _other(lines, start, n, end)) is not None:
+            yield at
+
+
+def _shape(line: str) -> str:
+    """What lines of one kind have in common."""
+    if metric := _METRIC.match(line):
+        return metric[1] or "metric"
+    return _DIGITS.sub("0", line)
+
+
+def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
+    """The line at which another output begins than the one that began at `start`, where line `n` is what it is known by."""
+    from probes import registry
+
+    forms = [form for form in registry.document_formats() if form.files is None and form.name != registry.SEVERAL]
+    closed = _closed(lines, n, end)
+    stop = closed or min(end, n + _WINDOW)
+    window = "\n".join(lines[n:stop])
+    below = "\n".join(lines[n + 1 : stop + 1])[:HEAD]
+    scores = [(score, form) for score, form in scored(forms, window[:HEAD]) if closed or form.sniff(below) < score]
+    scores += [(score, form) for score, form in scored(forms, lines[n][:_LINE]) if score >= _CERTAINLY]
+    found = list(dict.fromkeys(leading(scores)))  # of those that are known by this line
+    top = max((score for score, _ in scores), default=0)
+    if len(found) != 1 or top < _SURELY:
+        return None
+    ahead = recognised("\n".join(lines[start:n])[:HEAD])[0]
+    if not isinstance(ahead, DocumentFormat) or ahead is found[0]:
+        return None
+    if not closed and found[0].sniff(lines[n]) >= top and ahead.sniff(window) >= top:
+        return None  # a row of both
+    at = n
+    while at - 1 > start and _LEADS.match(lines[at - 1]):
+        at -= 1
+    return at
 
 
 def _kinds(lines: Sequence[str], blocks: Sequence[_Block]) -> Iterator[tuple[Format | None, bool]]:

@@ -84,6 +84,28 @@ def test_of_two_outputs_both_are_read(folder: Path, data: st.DataObject) -> None
     assert alone[0] | alone[1] <= together
 
 
+IB = "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tLink layer: InfiniBand\n"
+TOPO = "        GPU0    GPU1    CPU Affinity\nGPU0     X      NV18    0-47\nGPU1    NV18     X      0-47\n"
+FULL = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/nvme0n1p2  1.8T  1.8T     0 100% /\ntmpfs           126G  1.2M  126G   1% /run\n"
+LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5d2f1a00-7c3e-4b1a-9f20-0c1d2e3f4a50)\n"
+DOWN = "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n\t\tRate: 10\n\t\tLink layer: InfiniBand\n"
+FREE = "               total        used        free      shared  buff/cache   available\nMem:           2.0Ti       120Gi       1.7Ti       1.2Gi       180Gi       1.8Ti\n"
+
+
+@each(
+    "text, kinds",
+    [
+        (FULL + LISTED, ["df", "nvidia-smi"]),
+        (FULL + LISTED + TOPO, ["df", "nvidia-smi", "nvidia-smi-topo"]),
+        (FREE + DOWN, ["free", "ibstat"]),
+        (DOWN + FREE + FULL, ["ibstat", "free", "df"]),
+        (FULL + FULL, ["df"]),
+    ],
+)
+def test_outputs_without_a_blank_line_between_them_are_each_read(folder: Path, text: str, kinds: list[str]) -> None:
+    assert [kind for _, names in given_as(folder, text).kinds for kind in names] == kinds
+
+
 @pytest.mark.slow
 def test_every_shipped_sample_is_one_output() -> None:
     for sample in texts():
@@ -92,10 +114,6 @@ def test_every_shipped_sample_is_one_output() -> None:
         assert not (isinstance(sample.format, DocumentFormat) and standing(sample.text)), sample.name
         found = apart(sample.text, (), sample.format)
         assert found is None or (len(found.pieces) == 1 and not found.logs.strip()), sample.name
-
-
-IB = "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tLink layer: InfiniBand\n"
-TOPO = "        GPU0    GPU1    CPU Affinity\nGPU0     X      NV18    0-47\nGPU1    NV18     X      0-47\n"
 
 
 @each(
