@@ -54,7 +54,7 @@ STATES: Mapping[str, Judge] = {
     "node.slurm.state": _slurm,
     **{f"node.service.{name}.state": _words("running", "stopped failed not_running restarting") for name in _SERVICES},
 }  # fmt: skip
-LISTED = "node.gpu.listed"  # what a table shows; that of one GPU was asked for one (`-i`)
+LISTED = "node.gpu.listed"  # what a table or a list shows
 COUNTS = ("node.gpu.count", "node.pci.gpu_count", "node.gpus.amd", LISTED)  # good is what there are most of
 PEERS = "gpu.peer.nvlinks.most"  # of a GPU, likewise
 _COUNTED = (*COUNTS, PEERS)
@@ -156,7 +156,7 @@ def _change(fact: str, subject: Subject, found: Sequence[Observation], looks: Lo
     course = in_order(found)
     several = course[0].at is None and len({o.source.call for o in course}) > 1
     if fact == LISTED or (several and fact in COUNTS):
-        course = [o for o in course if o.value != 1] or course
+        course = [o for o in course if o.value != 1 or _of_all(o, course)] or course
     if several and (len({o.value for o in course}) == 1 or not looks.follow(course)):
         return None
     most = max((o.value for o in course if isinstance(o.value, int)), default=0)
@@ -180,6 +180,13 @@ def _change(fact: str, subject: Subject, found: Sequence[Observation], looks: Lo
     shown = f"{_said(was)} ({was.source}) -> {_said(now)} ({now.source})"
     return Observation(FACTS[subject.scope], subject, Event(None, fields), source=source, at=now.at, clock=now.clock,
                        origin=Origin.DERIVED, excerpt=excerpt(shown, 200))  # fmt: skip
+
+
+def _of_all(one: Observation, course: Sequence[Observation]) -> bool:
+    """Whether a look at one GPU was at all there are: a list is of all; a table may be of one that was asked for (`-i`), but hardly
+    where there are two.
+    """
+    return "listed" in one.excerpt or max(o.value for o in course if isinstance(o.value, int)) <= 2
 
 
 def _said(o: Observation) -> str:

@@ -70,10 +70,11 @@ _EVICTED = (
 _OTHER_SERVER = r"(CIFS): (?:VFS: )?\\{0,4}(\S{1,120}) has not responded in \d{1,6} seconds|(?:lib)?(ceph): (?:\[\S{1,60}\]: )?((?:mds|mon|osd)\d{1,6}) .{0,80}?(?:hung|session lost|socket error|connect error|went away)"
 _LUSTRE = r"Lustre(?:Error)?: .{0,120}?Connection (to|restored to) (?:service )?([\w.-]{1,120})(?: \(at \S{1,100}\))?( was lost)?"
 # beegfs: python3(40112): NodeConn (acquire stream): Connect failed on all available routes: beegfs-storage stor03 [ID: 3]
+# beegfs: messaging(2231): Receive timed out from beegfs-storage stor03 [ID: 3] @ 10.0.0.3:8003
 # ... Unable to connect to: beegfs-meta meta01 [ID: 1].        ... Communication error: Receive timed out from: ...; Peer: beegfs-storage stor03
 _BEEGFS = (
-    r"beegfs: .{0,160}?(?:Connect failed on all available routes|Unable to connect to|Communication error: .{0,100}?(?:Peer|from)): "
-    r"(beegfs-(?:storage|meta|mgmtd) [\w.-]{1,120})"
+    r"beegfs: .{0,160}?(?:Connect failed|Unable to connect|Communication error|Receive timed out|Retrying communication|Disconnect\w{0,3}:).{0,120}?"
+    r"\b(beegfs-(?:storage|meta|mgmtd) [\w.-]{1,120})"
 )
 # blk_update_request: I/O error, dev nvme0n1, sector 1953    I/O error, dev sda, sector 2048 op 0x0:(READ)
 # blk_update_request: critical medium error, dev sda, sector 1221312 op 0x0:(READ)

@@ -24,7 +24,7 @@ _NO_FAULT = frozenset({"boot", "driver_loaded", "link_carrier", "slurm_step_ende
 _DRIVER = (
     r"NVRM: |\bnvidia(?:[-_](?:nvswitch\d*|nvlink|modeset|uvm|drm|peermem|gpu))?\b[^:]{0,60}: |\bamdgpu\b|\bmlx[45]_(?:core|ib)\b|"
     r"\bpcieport\b|\bAER: |\b(?:APEI|GHES)\b|\[Hardware Error\]|\b(?:i915|xe) [0-9a-f]{4}:|"
-    r"\bbeegfs: |\bwekafs\w{0,4}\b"
+    r"\bbeegfs: |\b(?:wekafs|WEKAFS)\w{0,4}\b"
 )
 _DAEMONS = ("nv-", "nvidia-", "dcgm", "slurm", "klog", "kubelet", "gpu-feature-discovery", "mmfs")
 _WORDS = (
@@ -41,10 +41,12 @@ _WORDS = (
     "xe ",
     "beegfs",
     "wekafs",
+    "WEKAFS",
 )
 _BAD = (
     r"(?i)\bfail(?:ed|ure|s)?\b|\berrors?\b|\*error\*|\btimed? ?out\b|\bassert(?:ion)?\b|\bfatal\b|\buncorrect\w{0,6}\b|\bhang\b|\bhung\b|"
-    r"\bunrecoverable\b|\bcorrupt\w{0,4}\b|\bstuck\b|\bis lost\b|\bdead\b|\bunresponsive\b"
+    r"\bunrecoverable\b|\bcorrupt\w{0,4}\b|\bstuck\b|\bis lost\b|\bdead\b|\bunresponsive\b|\bnot respond(?:ing|ed)?\b|"
+    r"\bno connection\b|\bunreachable\b|\brefused\b"
 )
 # What takes it back: counts of none, words about handling errors, notices of a start that goes on.
 _FINE = (

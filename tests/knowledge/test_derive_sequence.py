@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +60,12 @@ def test_of_files_without_times_the_gpu_is_lost_that_only_the_earlier_names() ->
     assert (event.get("back"), event.get("lost")) == (False, "GPU-b")
     for other in ("abc", "a", "xy", "ax"):  # all; one, asked for; another machine; a board that was not there
         assert not changes(batch(other))
+
+
+def test_of_two_gpus_one_is_lost_and_of_many_one_may_have_been_asked_for() -> None:
+    for values, excerpt, lost in (([2, 1], "", 1), ([8, 1], "", 0), ([8, 1], "1 GPUs listed", 1)):
+        counts = [replace(o, excerpt=excerpt) for o in looks(values, "node.gpu.listed", node("n1"))]
+        assert len(changes(counts)) == lost, (values, excerpt)
 
 
 def test_one_text_without_times_is_read_from_top_to_bottom() -> None:
