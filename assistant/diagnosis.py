@@ -27,7 +27,7 @@ from knowledge.language import NO_TEXT, Text
 from knowledge.observation import AT_LEAST, Clock, Event, Observation, Origin, Scope, Status, Subject
 from knowledge.record import dataclass
 from knowledge.text import excerpt
-from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS
+from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, XID_BESIDE
 from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
@@ -378,6 +378,7 @@ def verdict_of(
             _ended(findings, facts),
             _nothing_wrong(facts),
             _over(findings, facts),
+            undated.past(facts),
             at_work(facts),
             runs.at_work(facts),
             less,
@@ -487,7 +488,7 @@ def _unjudged(facts: FactBase, seen: Seen) -> Text | None:
                     "该节点总线上没有 GPU，也未发现其他问题。")  # fmt: skip
     # A table that somebody pasted tells what it tells, as NVIDIA's do; who looks at a machine asks for its health.
     blind = None if not seen and vendors.read_by_tool(facts) else vendors.not_judged(facts)
-    return _unread_errors(facts) or (None if seen else _misread(facts)) or blind or _undated(facts)
+    return _unread_errors(facts) or _beside(facts) or (None if seen else _misread(facts)) or blind or _undated(facts)
 
 
 def no_gpu(facts: FactBase) -> bool:
@@ -533,6 +534,19 @@ def _unread_errors(facts: FactBase) -> Text | None:
         f"Cannot say: nothing known is wrong, but {least}{n} error line{'s' if n != 1 else ''} of drivers {'were' if n != 1 else 'was'} not understood, "
         f"first: {first}",
         f"无法判断：未发现已知问题，但有{least_zh} {n} 行驱动错误未被理解，首行：{first}",
+    )
+
+
+def _beside(facts: FactBase) -> Text | None:
+    """What a person wrote beside an output tells of an XID: the output alone says nothing of it."""
+    said = [k.inner for k in facts.observations if k.fact == XID_BESIDE and k.inner.status is Status.OK]
+    if not said:
+        return None
+    codes = ", ".join(sorted({str(o.value) for o in said}, key=int))
+    first = min(said, key=lambda o: (o.source.call, o.source.line or 0))
+    return Text(
+        f"Cannot say: the words beside it tell of XID {codes}, and the kernel log of that time is not here ({excerpt(first.excerpt, 100)}).",
+        f"无法判断：旁边的文字提到 XID {codes}，而当时的内核日志不在其中（{excerpt(first.excerpt, 60)}）。",
     )
 
 

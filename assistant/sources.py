@@ -32,8 +32,9 @@ from probes.base import Context, DocumentFormat, Format, Line, LogFormat, lines_
 from probes.labels import Part, headed
 from probes.labels import apart as labelled
 from probes.pieces import Named, apart, recognised, standing
+from probes.prose import xids
 from probes.scan import Note, Scanned, ScanResult, scan
-from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, Whole, closed, says_cut, whole
+from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, XID_BESIDE, Whole, closed, says_cut, whole
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -472,6 +473,16 @@ def _read_text(
     """Read a document, and what else stands in its text."""
     if not _read_outputs(found, name, text, g, commands, unbroken, part):
         _read_document(found, name, text, g, commands, unbroken, part)
+    told = {o.value.code for o in g.observations if o.fact == "xid" and isinstance(o.value, Event)}
+    host = (part.host if part else "") or g.host
+    for line, code in xids(text):
+        if code not in told:
+            at = part.numbers[line.number - 1] if part else line.number
+            source = Source("prose", name, at)
+            said = Observation(
+                XID_BESIDE, node(host), code, source=source, origin=Origin.TOLD, excerpt=excerpt(line.text, 200)
+            )
+            g.observations.append(said)
 
 
 def _read_outputs(

@@ -14,7 +14,8 @@ from knowledge.lazy import lazy
 
 END_KNOWN = "input.end_known"  # the fact that is False for a document whose end nothing marks
 LAYOUT_KNOWN = "input.layout_known"  # and the one that is False for an input that no parser reads
-OF_INPUTS = (END_KNOWN, LAYOUT_KNOWN)  # they tell of what was given, not of the machine
+XID_BESIDE = "input.xid_beside"  # an XID that a sentence beside an output tells of
+OF_INPUTS = (END_KNOWN, LAYOUT_KNOWN, XID_BESIDE)  # they tell of what was given, not of the machine
 
 
 class Whole(StrEnum):

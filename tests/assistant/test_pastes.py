@@ -133,6 +133,25 @@ def test_what_people_write_between_them_is_no_fault(folder: Path, text: str) -> 
 
 
 @each(
+    "text, code",
+    [
+        (f"yesterday we saw XID 79 on GPU 3 of this node, it came back after a reboot\n{LISTED}", 79),
+        (f"{LISTED}\nand in the night there was an xid 48 on GPU 5, can we use it?\n", 48),
+        (f"昨晚 GPU 3 报了 XID 94\n\n{IB}", 94),
+        (f"No XID 79 errors on this node so far.\n\n{LISTED}", None),
+        (f"XID 79 means that the GPU has fallen off the bus, see the manual\n\n{LISTED}", None),
+        (f"we had xid 79 here and replaced the board\n\n{IB}", None),
+    ],
+)
+def test_an_xid_in_the_words_beside_an_output_forbids_ok(folder: Path, text: str, code: int | None) -> None:
+    reading = given_as(folder, text)
+    assert [o.value for o in reading.observations if o.fact == "input.xid_beside"] == ([code] if code else [])
+    verdict = diagnose(reading.observations, load(), cut=reading.cut).verdict
+    assert verdict.state is (State.UNKNOWN if code else State.OK)
+    assert f"XID {code}" in verdict.text.en or not code
+
+
+@each(
     "line", ["NVRM: GPU4 kfooBar_IMPL: flux capacitor failed", "mlx5_core 0000:1b:00.0: mlx5_foo: bar failed, error 7"]
 )
 def test_an_error_of_a_driver_that_nobody_knows_forbids_ok(folder: Path, line: str) -> None:
