@@ -30,7 +30,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._json import DECODER
 from probes.parse._logtime import parse_iso
 
-NAME, REVISION = "prometheus-alerts", 1
+NAME, REVISION = "prometheus-alerts", 2
 EVENT = "alert"
 PROVIDES = (EVENT, "xid_reported", "fs.used.share", "fs.mount_point", "gpu.temperature.memory", "gpu.xid.last", "gpu.ecc.volatile.uncorrected.total")  # fmt: skip
 MOST = 1000  # alerts that are read
@@ -63,6 +63,12 @@ _CHINESE = {
     "级别": "severity", "告警级别": "severity", "严重程度": "severity", "等级": "severity", "描述": "description", "告警描述": "description", "详情": "description",
     "告警详情": "description", "概要": "summary", "摘要": "summary", "主题": "summary", "告警主题": "summary", "挂载点": "mountpoint",
 }  # fmt: skip
+# Alert: GpuEccError Severity: critical Node: gpu-12 GPU: 5      alertname=NodeDown severity=page instance=gpu-7:9100: all on one line
+_SPREAD = re.compile(
+    r"(?i)(?<![\w.:=])[*`_]{0,3}(alertname|alert|severity|priority|instance|node|host|hostname|gpu|uuid|pci_bus_id|xid|err_code|status|state|summary|"
+    r"description|message|value|started|startsat|since|mountpoint|device|job|namespace|pod|cluster|labels|annotations)[*`_]{0,3}\s{0,2}[:=](?=[\s*`])[*`_ ]{0,4}"
+)
+_LEAST = 3  # such keys on one line
 _ANNOTATIONS = frozenset({"summary", "description", "message", "title"})
 # h100-7: GPU 3 reported XID 48      on h200-44      node gpu-3
 _ON_NODE = re.compile(
@@ -116,6 +122,8 @@ def sniff(head: str) -> int:
         return 94 if parts and any(sign in head for sign in ('"startsAt"', '"activeAt"')) else 0
     lines = [line.text[:4000] for line in lines_of(head)[:200]]
     if any(_SERIES.fullmatch(text) or _SURE.match(text) for text in lines):
+        return 94
+    if any(len(_apart(Line(0, text))) > 1 for text in lines[:20]):
         return 94
     return 94 if re.search(r"(?m)^[\s\-*•>]{0,12}alertname(?: = |:\*? )", head) else 0
 
@@ -274,7 +282,7 @@ def _of_text(text: str) -> Iterator[_Alert]:
     alerts: list[_Alert] = []
     state, part = "firing", ""
     under = -1  # the last line of a title and of the words right below it
-    for line in lines_of(text):
+    for line in (row for whole in lines_of(text) for row in _apart(whole)):
         told = clean(line.text[:4000]).rstrip()
         under += under == line.number - 1 and bool(told.strip())
         if m := _SERIES.fullmatch(told):
@@ -301,6 +309,26 @@ def _of_text(text: str) -> Iterator[_Alert]:
     for alert, after in zip(alerts, [*alerts[1:], None], strict=False):
         if not alert.title or after is None or after.title:
             yield alert
+
+
+def _apart(line: Line) -> list[Line]:
+    """The line; of one that has an alert with all its labels on it, a line for each label."""
+    text = clean(line.text[:4000])
+    keys = list(_SPREAD.finditer(text))
+    names = {m[1].lower() for m in keys}
+    ahead = text[: keys[0].start()].strip(" -|,;") if keys else ""
+    title = _SURE.match(text) is not None
+    if len(names) < _LEAST or not (title or (names & {"alert", "alertname"} and not ahead)):
+        return [line]
+    values = [
+        text[m.end() : after].strip(" \t-|,;*`")
+        for m, after in zip(keys, [*(m.start() for m in keys[1:]), len(text)], strict=True)
+    ]
+    rows = [(m[1].lower(), value) for m, value in zip(keys, values, strict=True)]
+    state = next((_STATES[v.lower()] for key, v in rows if key in ("status", "state") and v.lower() in _STATES), "")
+    called = {"alert": "alertname", "hostname": "host"}
+    out = [line._replace(text=ahead)] if title else [line._replace(text=state or "firing")]
+    return [*out, *(line._replace(text=f"{called.get(key, key)} = {value}") for key, value in rows if value)]
 
 
 def _first(words: str) -> str:

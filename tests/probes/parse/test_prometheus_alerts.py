@@ -57,6 +57,25 @@ def test_a_mail_states_a_counter_by_what_its_rule_watches() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "host", "state", "told"),
+    [
+        ("alertname: GpuXidError severity: critical instance: gpu-07:9400 gpu: 3 xid: 79 status: firing", "gpu-07", "firing", {79}),
+        ("Alert: GpuXidError Severity: critical Node: gpu-07 GPU: 3 XID: 79", "gpu-07", "firing", {79}),
+        ("[FIRING:1] GpuXid | severity: critical | node: gpu-07 | gpu: 3 | xid: 48 | summary: double bit", "gpu-07", "firing", {48}),
+        ("alertname: GpuXidError severity: critical node: gpu-07 gpu: 3 xid: 79 status: resolved", "gpu-07", "resolved", set()),
+    ],
+)  # fmt: skip
+def test_an_alert_may_stand_on_one_line(text: str, host: str, state: str, told: set[int]) -> None:
+    found = read(text)
+    assert [(h, s, g) for h, _, s, g in alerts(found)] == [(host, state, "3")]
+    assert set(stated(found).values()) == told
+
+
+def test_a_line_of_a_log_with_such_keys_is_no_alert() -> None:
+    assert not FORMAT.sniff("2026-11-16 node: gpu-07 gpu: 3 status: ok value: 2 alert: none")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[RESOLVED] GpuXid gpu=2 Hostname=gpu-31 XID 79",
