@@ -347,7 +347,7 @@ def verdict_of(
     first = bad_roots(findings)
     if not first:
         if cut:
-            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _not_whole(cut, facts))
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _beside(facts) or _not_whole(cut, facts))
         if unseen:
             lost_en, lost_zh = " and ".join(t.en for t in unseen), "、".join(t.zh for t in unseen)
             return Verdict(
@@ -545,8 +545,8 @@ def _beside(facts: FactBase) -> Text | None:
     codes = ", ".join(sorted({str(o.value) for o in said}, key=int))
     first = min(said, key=lambda o: (o.source.call, o.source.line or 0))
     return Text(
-        f"Cannot say: the words beside it tell of XID {codes}, and the kernel log of that time is not here ({excerpt(first.excerpt, 100)}).",
-        f"无法判断：旁边的文字提到 XID {codes}，而当时的内核日志不在其中（{excerpt(first.excerpt, 60)}）。",
+        f"Cannot say: words that were given tell of XID {codes}, and the kernel log of that time is not here ({excerpt(first.excerpt, 100)}).",
+        f"无法判断：所给文字提到 XID {codes}，而当时的内核日志不在其中（{excerpt(first.excerpt, 60)}）。",
     )
 
 

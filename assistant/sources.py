@@ -25,16 +25,15 @@ from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin, Source, Status, node
 from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
-from probes import moments
+from probes import moments, prose
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format, Line, LogFormat, lines_of
 from probes.labels import Part, headed
 from probes.labels import apart as labelled
 from probes.pieces import Named, apart, recognised, standing
-from probes.prose import xids
 from probes.scan import Note, Scanned, ScanResult, scan
-from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, XID_BESIDE, Whole, closed, says_cut, whole
+from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, Whole, closed, says_cut, whole
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -449,6 +448,7 @@ def _unknown(name: str, text: str, notes: Sequence[Note], g: _Gathering) -> None
     g.observations.append(
         Observation(LAYOUT_KNOWN, node(g.host), False, source=Source("", name), detail=world_of(text))
     )
+    g.observations += prose.alone(text, name, g.host)
 
 
 def _all(name: str, head: bytes, reader: Reader, g: _Gathering, size: int | None) -> str:
@@ -474,15 +474,8 @@ def _read_text(
     if not _read_outputs(found, name, text, g, commands, unbroken, part):
         _read_document(found, name, text, g, commands, unbroken, part)
     told = {o.value.code for o in g.observations if o.fact == "xid" and isinstance(o.value, Event)}
-    host = (part.host if part else "") or g.host
-    for line, code in xids(text):
-        if code not in told:
-            at = part.numbers[line.number - 1] if part else line.number
-            source = Source("prose", name, at)
-            said = Observation(
-                XID_BESIDE, node(host), code, source=source, origin=Origin.TOLD, excerpt=excerpt(line.text, 200)
-            )
-            g.observations.append(said)
+    said = [o for o in prose.beside(text, name, (part.host if part else "") or g.host) if o.value not in told]
+    g.observations += [_placed(o, part.numbers) for o in said] if part else said
 
 
 def _read_outputs(

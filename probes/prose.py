@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from knowledge.identity import normalise_pci
 from knowledge.lazy import lazy
+from knowledge.observation import Event, Observation, Origin, Source, gpu, node
+from knowledge.text import excerpt
 from probes.base import Line, lines_of
+from probes.whole import XID_BESIDE
 
 # we saw XID 79 on GPU 3 yesterday      there was an xid 48 on GPU 5, can we use it?      昨晚 GPU 3 报了 XID 79
 _CODE = lazy(r"(?i)(?<![\w.])xids?[ :#=]{0,3}(?:error |code )?(\d{1,3})(?![\w.])")
@@ -19,12 +23,40 @@ _NONE = lazy(
     r"swapped|rma|list of|alerts? on|grep|rules?|watch(?:es|ing)? for|look(?:s|ing)? for|check(?:s|ing|ed)? for)\b|n't\b|没有|没|未|无 ?xid|已更换|已修|如果|若|换了|手册|文档|例如|解决"
 )
 _WORDS = lazy(r"[A-Za-z]{2,}|[\u4e00-\u9fff]")
+# it came back after a reboot: what was is not what is
+_OVER = lazy(
+    r"(?i)\b(?:back|again|recovered|healthy|fine|ok|after (?:an? |the )?re(?:boot|set|start)|rebooted|reset)\b|恢复|正常|重启后|已重启"
+)
+_GPU = lazy(
+    r"(?i)\bGPU[ #:]{0,2}(\d{1,2})(?![\w:.]\w)|(?<![\w.:])((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b"
+)
 _LEAST = 3  # words beside the code
 _LONG = 500  # characters of a line
 
 
-def xids(text: str) -> Iterator[tuple[Line, int]]:
-    """The XIDs that sentences tell of, with their lines."""
+def beside(text: str, name: str, host: str) -> Iterator[Observation]:
+    """What sentences beside an output tell of XIDs: that it was said, no more."""
+    for line, code in xids(text):
+        source, shown = Source("prose", name, line.number), excerpt(line.text.strip(), 200)
+        yield Observation(XID_BESIDE, node(host), code, source=source, origin=Origin.TOLD, excerpt=shown)
+
+
+def alone(text: str, name: str, host: str) -> Iterator[Observation]:
+    """What a text of nothing but words tells of XIDs: as told, where it names the GPU and says nothing of a cure."""
+    over = _OVER.search(text) is not None
+    for line, code in xids(text, 1):
+        source, shown = Source("prose", name, line.number), excerpt(line.text.strip(), 200)
+        found = _GPU.search(line.text[:_LONG])
+        if found is None or over:
+            yield Observation(XID_BESIDE, node(host), code, source=source, origin=Origin.TOLD, excerpt=shown)
+            continue
+        device = gpu(f"index:{int(found[1])}" if found[1] else normalise_pci(found[2]), host)
+        event = Event(code, {"reporter": "the words that were given", "text": shown})
+        yield Observation("xid_reported", device, event, source=source, origin=Origin.TOLD, excerpt=shown)
+
+
+def xids(text: str, least: int = _LEAST) -> Iterator[tuple[Line, int]]:
+    """The XIDs that sentences tell of, with their lines; `least` words stand beside the code."""
     if "xid" not in text.lower():
         return
     for line in lines_of(text):
@@ -32,5 +64,5 @@ def xids(text: str) -> Iterator[tuple[Line, int]]:
         found = _CODE.search(own)
         if found is None or _OTHER.search(own) or _NONE.search(own):
             continue
-        if len(_WORDS.findall(own[: found.start()] + own[found.end() :])) >= _LEAST:
+        if len(_WORDS.findall(own[: found.start()] + own[found.end() :])) >= least:
             yield line, int(found[1])
