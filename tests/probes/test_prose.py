@@ -10,7 +10,7 @@ from tests.cases import each
 def told(text: str, words_only: bool = True) -> list[tuple[str, str, int]]:
     found = list((alone if words_only else beside)(text, "paste", "n1"))
     assert all(o.origin is Origin.TOLD and o.source.line for o in found)
-    return [(o.fact, o.subject.id, o.value.code if isinstance(o.value, Event) else int(str(o.value))) for o in found]
+    return [(o.fact, o.subject.id, int(str(o.value.code if isinstance(o.value, Event) else o.value))) for o in found]
 
 
 @each(
