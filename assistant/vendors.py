@@ -14,6 +14,7 @@ from rules.factbase import FactBase
 # How the titles of the formats begin that tell of a vendor's GPUs.
 TOOLS = {"amd": "amd-smi", "intel": "xpu-smi", "huawei": "npu-smi", "habana": "hl-smi", "moorethreads": "mthreads-gmi"}
 _IN_SHORT_TABLE = "gpu.readings.absent"  # told of the rows of such a table alone
+_BAD_PAGES = ("gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed")
 # Words of an input that no parser reads -> the world that it is of, the more exact first; without one it is NVIDIA's.
 _WORLDS = (
     ("amd", lazy(r"(?i)\bamd-?smi\b|\brocm|\bamdgpu\b|\bInstinct MI\d")),
@@ -61,10 +62,14 @@ def give_next(worlds: Iterable[str]) -> Text:
 
 
 def read_by_tool(facts: FactBase) -> bool:
-    """Whether a captured short table of a vendor's tool, which has no column for errors, shows each GPU whose health nothing told."""
+    """Whether a captured short table of a vendor's tool, which has no column for errors, or its list of bad pages shows each GPU
+    whose health nothing told."""
     wanted = {gpu(identifier, host) for identifier, host in _unjudged(facts)}
     read = {k.inner.subject for k in facts.observations if k.fact == _IN_SHORT_TABLE and k.inner.value is False}
-    return bool(wanted) and wanted <= read
+    pages = [
+        {k.inner.subject for k in facts.observations if k.fact == f and k.inner.status is Status.OK} for f in _BAD_PAGES
+    ]
+    return bool(wanted) and wanted <= read | set.intersection(*pages)
 
 
 def not_judged(facts: FactBase) -> Text | None:

@@ -49,11 +49,14 @@ _LABELLED = re.compile(r"(?:Labels:)?\s{1,60}nvidia\.com/gpu\.present=true\s{0,2
 
 
 def sniff(head: str) -> int:
-    """98 for the name of a node with its capacity and what of it can be given, 97 for a table of conditions: messages quote other tools."""
+    """98 for the name of a node with its capacity and what of it can be given, 97 for a table of conditions: messages quote other
+    tools; 95 for capacity and what can be given alone, with GPUs in both."""
     texts = [line.text[:300] for line in lines_of(head)]
     titles = {found[1] for text in texts if (found := _SECTION.fullmatch(text))}
     if {"Capacity", "Allocatable"} <= titles and any(_NAME.fullmatch(text) for text in texts):
         return 98
+    if {"Capacity", "Allocatable"} <= titles and sum(map(bool, map(_GPUS.fullmatch, texts))) > 1:
+        return 95
     return 97 if any(map(_HEARTBEATS.fullmatch, texts)) and any(map(_CONDITION.fullmatch, texts)) else 0
 
 

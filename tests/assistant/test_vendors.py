@@ -101,6 +101,15 @@ def test_a_tool_that_did_not_answer_makes_no_health(status: Status) -> None:
     assert detail in d.verdict.text.en
 
 
+def test_a_whole_list_of_bad_pages_tells_what_it_tells() -> None:
+    form = next(f for f in formats() if f.name == "amd-smi")
+    assert isinstance(form, DocumentFormat)
+    sections = [f"    {name}: No bad pages found.\n" for name in ("RETIRED", "PENDING", "UN_RES")]
+    for given, state in ((sections, State.OK), (sections[:1], State.UNKNOWN)):
+        text = "".join(f"GPU: {n}\n{''.join(given)}\n" for n in range(2))
+        assert diagnose(form.parse(text, Context("x")), load()).verdict.state is state
+
+
 def test_one_of_four_that_is_not_judged_is_enough() -> None:
     rest = [see("gpu.ras.uncorrected", 0, gpu(f"0000:{bus}:00.0", "n1")) for bus in ("05", "15", "65")]
     d = judge("lspci-mi300x.txt", more=rest)

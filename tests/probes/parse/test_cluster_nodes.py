@@ -38,6 +38,13 @@ def test_gpus_that_the_kubelet_withholds() -> None:
     }
 
 
+def test_capacity_and_what_can_be_given_alone() -> None:
+    text = "Capacity:\n  cpu:             192\n  nvidia.com/gpu:  8\nAllocatable:\n  cpu:             191\n  nvidia.com/gpu:  6\n"
+    assert kubectl_node.FORMAT.sniff(text) == 95
+    assert values(kubectl_node.FORMAT, text)["", "node.kubernetes.gpus.withheld"] == 2
+    assert not kubectl_node.FORMAT.sniff(text.replace("nvidia.com/gpu", "memory"))
+
+
 def test_states_that_a_table_of_nodes_shortens() -> None:
     got = values(sinfo_nodes.FORMAT, capture("slurm/sinfo.txt"))
     held = {name for (name, fact), value in got.items() if fact == "node.slurm.held" and value}
