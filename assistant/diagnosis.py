@@ -19,7 +19,7 @@ from assistant.render import runs
 from assistant.render.labels import at_least, headline, known_as, titled
 from assistant.render.meanings import called
 from assistant.render.words import our_words
-from assistant.render.working import at_work
+from assistant.render.working import at_work, changed
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.identity import UNKNOWN_PCI
@@ -380,6 +380,7 @@ def verdict_of(
             _over(findings, facts),
             undated.past(facts),
             at_work(facts),
+            changed(facts),
             runs.at_work(facts),
             less,
         ]
@@ -703,7 +704,14 @@ def _headline(
             if here == there:
                 said_en, said_zh = said_en.removesuffix(f": {here.en}"), said_zh.removesuffix(f"：{here.in_('zh')}")
         said_en, said_zh = f"{effect[0]}. Cause: {said_en}", f"{effect[1]}。原因：{said_zh}"
-    return Text(f"{said_en}{more.en}. {tail_en}".rstrip(), f"{said_zh}{more.zh}。{tail_zh}")
+    first = changed(facts, where) if _of_work(same) else None
+    since = Text(f" {first.en}", first.in_("zh")) if first else NO_TEXT
+    return Text(f"{said_en}{more.en}.{since.en} {tail_en}".rstrip(), f"{said_zh}{more.zh}。{since.in_('zh')}{tail_zh}")
+
+
+def _of_work(same: Sequence[Finding]) -> bool:
+    """Whether findings are about what GPUs do."""
+    return any(o.fact.startswith("gpu.work.") for f in same for o in f.because)
 
 
 _ROOM = 110  # characters for what else is wrong: the head stays two lines of a terminal

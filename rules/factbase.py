@@ -300,6 +300,8 @@ class FactBase:
         for key, group in self._by_key.items():
             if len(group) > 1 and self.vocabulary[key[0]].kind not in (Kind.EVENT, Kind.RELATION):
                 newest = [o for o in self._newest(group) if o.origin is not Origin.HYPOTHETICAL]
+                if self.vocabulary[key[0]].kind is Kind.GAUGE:
+                    newest = _last_looks(newest)
                 if len(newest) > 1 and (
                     any(_differ(a, b) for a, b in combinations(newest, 2)) or _samples_differ(group)
                 ):
@@ -379,6 +381,14 @@ def _samples_differ(group: Sequence[Observation]) -> bool:
             if value != o.value and source != source_of(o):
                 return True
     return False
+
+
+def _last_looks(newest: Sequence[Observation]) -> list[Observation]:
+    """Of what one tool read at several times the last: a gauge that moved from one look to the next is no dispute."""
+    last: dict[tuple[str, Clock], int] = defaultdict(int)
+    for o in newest:
+        last[o.source.probe, o.clock] = max(last[o.source.probe, o.clock], o.at or 0)
+    return [o for o in newest if o.at is None or o.at == last[o.source.probe, o.clock]]
 
 
 def _same_moment(a: Observation, b: Observation) -> bool:

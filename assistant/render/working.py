@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from assistant.render.labels import gpu_numbers, headline
+from assistant.render.times import readable, stamp
 from knowledge.derive.working import HOLDS_MIB
 from knowledge.facts import vocabulary
 from knowledge.language import Text
@@ -23,6 +24,7 @@ _NAMES = facts_named(FIGURES.en)
 HELD = ("held_idle", "allocated_idle")
 TOLD = ("tensor_bound", "memory_bound", "part_time", "fp64_bound", "fp32_work", "unseen", *HELD)
 _IDLE = ("idle", *HELD)  # of MIG instances, which are parts of a GPU that was divided for somebody
+_BUSY = Text("busy", "有 kernel 在跑")
 MOST = 60.0  # percent of the others, as in gpu-idle-while-peers-work
 _OWNERS = 3  # of which the first line has room
 
@@ -42,6 +44,32 @@ def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:
             said.append(_blind(facts, unread))
         said += _held(facts)
     return Text(" ".join(t.en for t in said), "".join(t.in_("zh") for t in said)) if said else None
+
+
+def changed(facts: FactBase, about: Sequence[Subject] = ()) -> Text | None:
+    """``Since 2026-11-12 02:09:30Z; until then: bound by tensor cores.`` Of GPUs that did something else before, those of `about` or any."""
+    found: dict[tuple[str, str], list[Subject]] = defaultdict(list)
+    gpus = [gpu for gpu in about if gpu.scope is Scope.GPU] or list(facts.subjects(Scope.GPU))
+    for gpu in gpus:
+        o = facts.current("gpu.work.before", gpu)
+        if o is not None and o.status is Status.OK:
+            found[str(o.value), readable(stamp(o.at, o.clock) or "")].append(gpu)
+    if not found:
+        return None
+    (kind, since), its = max(found.items(), key=lambda k: len(k[1]))
+    labels, before = vocabulary()["gpu.work.class"].labels, vocabulary()["gpu.work.class"].labels[kind]
+    now = {str(_read(facts, "gpu.work.class", gpu) or "") for gpu in its}
+    # what they do now goes without saying only where it is said
+    named = labels.get(next(iter(now)), _BUSY) if not about and len(now) == 1 and not now.intersection(TOLD) else None
+    if since:
+        said = Text(f"since {since}; until then: {before.en}", f"自 {since} 起如此；此前：{before.in_('zh')}")
+    else:
+        said = Text(f"at the end of the samples; at first: {before.en}", f"采样末尾如此；开头：{before.in_('zh')}")
+    if named is not None:
+        said = Text(f"{named.en} {said.en}", f"{named.in_('zh')}，{said.in_('zh')}")
+    elif len(its) == len(gpus):
+        return Text(f"{said.en[:1].upper()}{said.en[1:]}.", f"{said.in_('zh')}。")
+    return _sentence(facts, its, said)
 
 
 def _by_class(facts: FactBase, scope: Scope, told: Sequence[str]) -> dict[str, list[Subject]]:

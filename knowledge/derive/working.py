@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice, pairwise, takewhile
 from typing import NamedTuple
 
 from knowledge.derive.capture import LANE
@@ -144,6 +144,9 @@ UP, DOWN, WAVES, PART = (
 )  # a sample is up or down; how often it must change; each side's share of the samples
 # What comes and goes by chance is seldom full and mostly in between.
 FULL, BETWEEN = 85.0, 40.0
+# Where what it does changes once and stays so: samples that tell what it does now, how far a figure has to move for that, and how near to
+# their mean the later samples have to stay, in percent of all that there is of it. Our own.
+PHASE, SHIFT, NEAR, OUTLIERS = 5, 25.0, 15.0, 10
 PART_TIME, STEADY_LOAD = 60.0, 0.3  # busy for less than that, and how far its samples lie from their mean
 SAME = 0.1  # GPUs of one node whose figures lie so near do the same
 
@@ -174,29 +177,56 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     read = {subject: [w for w in seen.works(subject) if w.samples] for subject in sorted(seen.reads, key=str)}
     _together_at_work(read)
     for subject, told in read.items():
-        if judged := _of_rows([w for w in told if w.kind]):
+        if judged := [w for w in _of_rows(told) if w.kind]:
             works[subject] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
         if subject.scope is Scope.GPU and told:
-            gpus[subject] = works.get(subject, told[0])
+            changed = next((w for w in told if w.before is not None), told[0])
+            gpus[subject] = works.get(subject, changed)
     beside = list(_beside(gpus))
     # Of what no class fits the figures are told too where its peers do more or less: who they are about, and over how long.
     compared = {o.subject for o in beside}
     unclassed = {
         g: w
         for g, w in gpus.items()
-        if g not in works and (g in compared or w.programs > 1 or g in seen.unread) and not w.divided
+        if g not in works and (g in compared or w.programs > 1 or g in seen.unread or w.before) and not w.divided
     }
     alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))
     return [*observations, *alone, *beside, *_silent(seen.parts, read), *_unread(seen.unread, gpus)]
 
 
-def _of_rows(judged: list[_Work]) -> list[_Work]:
-    """Those of `judged` that count: where looks of one tool go up and down, none of them alone, which would be up or down."""
-    if not any(w.joined and w.kind == "in_waves" for w in judged):
-        return judged
-    return [
-        w for w in judged if w.joined or w.kind not in ("busy_idle", "latency_bound", "held_idle", "allocated_idle")
-    ]
+_OF_A_MOMENT = ("busy_idle", "latency_bound", "held_idle", "allocated_idle")
+
+
+def _of_rows(judged: Sequence[_Work]) -> list[_Work]:
+    """Those of `judged` that count: of one tool that looked several times its last look, beside what all of them tell as a row."""
+    looks: dict[str, list[_Work]] = defaultdict(list)
+    for w in judged:
+        looks[w.told_by[-1].source.probe].append(w)
+    return [w for its in looks.values() for w in _of_looks(its)]
+
+
+def _of_looks(looks: Sequence[_Work]) -> Sequence[_Work]:
+    """Where looks make a window, what goes on in it counts, and no moment of it; where they are fewer, the last one, with what it was before."""
+    row = next((w for w in looks if w.joined), None)
+    if row is None or not row.told_by:
+        return looks
+    alone = [w for w in looks if not w.joined]
+    if row.before is not None:
+        return [row]
+    ordered = sorted(alone, key=_newest)
+    last = ordered[-1]
+    now = list(takewhile(lambda w: w.kind == last.kind, reversed(ordered)))
+    ahead = ordered[: -len(now)]
+    window = row.kind == "in_waves" or len(row.over) >= WINDOW
+    if window and (last.kind not in _OF_A_MOMENT or any(w.kind == last.kind for w in ahead)):
+        return [row, *(w for w in alone if w.kind not in _OF_A_MOMENT and (row.waves or w is last))]
+    if ahead:
+        last.before, last.since = ahead[-1], now[-1].told_by[0]
+    return [last, row] if row.kind in ("", last.kind) else [last]
+
+
+def _newest(w: _Work) -> tuple[int, int, str, str]:
+    return _later(w.told_by[-1])
 
 
 _ALIKE_FOR = ("tensor", "power", "pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
@@ -310,9 +340,9 @@ class _Seen:
         rank = next(iter(ranks)) if len(ranks) == 1 else None
         divided = any(part.parent == subject for part in self.parts)  # the mode alone divides nothing
         for _, samples in sorted(self.reads[subject].items()):
-            yield _Work(samples, static, given, users, programs, rank, divided)
+            yield _Work(samples, static, given, users, programs, rank, divided).now()
         for samples in _looks_of_one_tool(self.reads[subject].values()):
-            row = _Work(samples, static, given, users, programs, rank, divided)
+            row = _Work(samples, static, given, users, programs, rank, divided).now()
             row.joined = True
             yield row
         for probe, before in sorted(self.past[subject].items()):
@@ -334,6 +364,14 @@ def in_waves(busy: Sequence[float], down: float = DOWN, full: float = FULL) -> b
         return False
     least = PART * len(busy) / 100
     return sum(a != b for a, b in pairwise(sides)) >= WAVES and least <= sum(sides) <= len(sides) - least
+
+
+def _moved(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether a figure moved and stays where it went: no sample ahead was there, unless those since are a window."""
+    old, new = (sum(side) / len(side) for side in (before, after))
+    if abs(new - old) < SHIFT or sum(abs(v - new) > NEAR for v in after) > OUTLIERS * len(after) / 100:
+        return False
+    return len(after) >= WINDOW or not any(abs(v - new) <= NEAR for v in before)
 
 
 def _looks_of_one_tool(read: Iterable[_Samples]) -> Iterator[_Samples]:
@@ -497,6 +535,8 @@ class _Work:
         self.of_all: dict[str, float] = {}  # the mean of those of its node that do the same
         self.alone = True  # no other GPU of its node is busy
         self.joined = False  # of looks that one tool told in files of their own
+        self.since: Observation | None = None  # the first sample that tells what the last one does
+        self.before: _Work | None = None  # what the same source told of the time ahead, where it did something else
         for found in samples.values():
             found.sort(key=_later)
         told = samples.get("busy") or samples.get("engine") or []
@@ -508,6 +548,61 @@ class _Work:
         self.told_by = told
         self.over = [_number(o) for o in told]  # how busy it was, sample by sample
         self.samples = samples if told else {}
+
+    def now(self) -> _Work:
+        """What the newest samples tell, where what it does changed for good: then with what it did before."""
+        if (cut := self._change()) is None:
+            return self
+        late, early = (self._of(self._since(cut, later=later)) for later in (True, False))
+        late = late.now()
+        before = late.before or early.now()
+        if late.kind == before.kind:
+            return self
+        now = self._of(late.samples)  # judged anew beside the other GPUs of its node
+        now.before = before
+        return now
+
+    def _of(self, samples: _Samples) -> _Work:
+        return _Work(samples, self.static, self.given, self.users, self.programs, self.rank, self.divided)
+
+    def _since(self, cut: int, *, later: bool) -> _Samples:
+        """The samples from number `cut` on, or those ahead of it: by their times, else by their lines."""
+        timed = self.timed
+
+        def place(o: Observation) -> int:
+            return (o.at if timed else o.source.line) or 0
+
+        first = place(self.told_by[cut])
+        kept = {name: [o for o in found if (place(o) >= first) is later] for name, found in self.samples.items()}
+        return {name: found for name, found in kept.items() if found}
+
+    @property
+    def timed(self) -> bool:
+        """Whether each sample has a time of its own."""
+        return len({o.at for o in self.told_by}) > 1
+
+    def _change(self) -> int | None:
+        """The number of the sample from which on it does something else; None where it goes on as before, or back and forth."""
+        n = len(self.over)
+        if n < 2 * PHASE or self.waves:
+            return None
+        rows = list(self._levels())
+        sums = [[0.0, *accumulate(row)] for row in rows]
+
+        def apart(k: int) -> float:
+            return sum(k * (n - k) / n * (s[k] / k - (s[n] - s[k]) / (n - k)) ** 2 for s in sums)
+
+        k = max(range(PHASE, n - PHASE + 1), key=apart)
+        return k if any(_moved(row[:k], row[k:]) for row in rows) else None
+
+    def _levels(self) -> Iterator[list[float]]:
+        """What each of its figures was, sample by sample, in percent; of those that were read as often as how busy it was."""
+        yield self.over
+        whole = {"power": self.limit, "clock": self.highest_clock}
+        for name in ("sm", "tensor", "dram", "copies", "power", "clock"):
+            if len(found := [_number(o) for o in self.samples.get(name, ())]) == len(self.over):
+                most = max(whole.get(name) or 0.0, *found) if name in whole else 100.0
+                yield [100 * v / most for v in found] if most else found
 
     def mean(self, name: str) -> float | None:
         """The mean of the samples of `name`."""
@@ -1049,6 +1144,10 @@ class _Work:
         for fact, value in told.items():
             if value is not None:
                 yield self.told(fact, gpu, value, self._from(fact))
+        if self.before is not None and self.before.kind:
+            before = self.told("gpu.work.before", gpu, self.before.kind, self.before.shown)
+            first = self.since or self.told_by[0]
+            yield replace(before, at=first.at if self.since or self.before.timed else None, clock=first.clock)
         if (self.busy >= BUSY or self.least) and not window:
             why = f"{len(self.over)} of {WINDOW} samples, which is no window: run gpudiag profile --pid PID"
             if self.cause == "pipes_unread":

@@ -604,6 +604,46 @@ def test_scrapes_between_waves_are_told_as_waves() -> None:
     assert "gpu-starved-in-waves" in {f.rule.id for f in d.leads}
 
 
+GOOD: Figures = {"util": 98, "power": 640, "sm": 93, "tensor": 47, "dram": 50}
+SPINS: Figures = {"util": 100, "power": 128, "sm": 98, "tensor": 0, "dram": 0.2}
+FREE: Figures = {"util": 0, "power": 70, "sm": 0, "tensor": 0, "dram": 0}
+CHANGES: list[tuple[list[Figures], str, str]] = [
+    ([GOOD] * 8 + [SPINS] * 8, "degraded", ". Since 2026-09-21 14:17:20Z; until then: bound by tensor cores"),
+    ([SPINS] * 8 + [GOOD] * 8, "ok", "bound by tensor cores, as matrix work should be. Since 2026-09-21 14:17:20Z; until then: busy and"),
+    ([GOOD] * 6 + [FREE] * 12, "ok", "idle and free since 2026-09-21 14:16:20Z; until then: bound by tensor cores"),
+    ([FREE] * 6 + [GOOD] * 8 + [SPINS] * 6, "degraded", ". Since 2026-09-21 14:20:20Z; until then: bound by tensor cores"),
+    ([GOOD] * 14, "ok", ""),
+    ([GOOD] * 6 + [SPINS] + [GOOD] * 8, "ok", ""),
+]  # fmt: skip
+
+
+@each("row, state, said, in_files", [(*case, in_files) for case in CHANGES for in_files in (False, True)])
+def test_what_changed_is_told_with_its_time(row: Sequence[Figures], state: str, said: str, in_files: bool) -> None:
+    """A GPU that is in one class and then in another is in the later one, and since when; one look among many is no change."""
+    looks = [
+        "".join(f"{line} {1_790_000_000_000 + 30_000 * i}\n" for line in scrape(H100, own).splitlines())
+        for i, own in enumerate(row)
+    ]
+    texts = looks if in_files else ["".join(looks)]
+    d = diagnose([o for i, text in enumerate(texts) for o in parse_text(f"{i}.prom", text)], load())
+    assert d.verdict.state == state
+    assert (said or "until then") in d.verdict.text.en if said else "until then" not in d.verdict.text.en
+    assert ("此前：" in d.verdict.text.zh) is bool(said)
+
+
+def test_the_last_of_a_few_looks_tells_what_a_gpu_does_now() -> None:
+    """Of rows without times the order is that of the lines."""
+    texts = [
+        "".join(f"{line} {1_790_000_000_000 + 30_000 * i}\n" for line in scrape(H100, own).splitlines())
+        for i, own in enumerate((SPINS, GOOD))
+    ]
+    d = diagnose([o for i, text in enumerate(texts) for o in parse_text(f"{i}.prom", text)], load())
+    assert d.verdict.state == "ok"
+    assert "Since 2026-09-21 14:13:50Z; until then: busy and doing next to nothing" in d.verdict.text.en
+    row = judged(smi_dmon, H100, {"util": [99] * 12, "copies": [0] * 6 + [48] * 6, "power": [120] * 6 + [610] * 6})
+    assert "GPU 0: busy at the end of the samples; at first: busy and doing next to nothing." in row.verdict.text.en
+
+
 def test_memory_controllers_of_amd_tell_the_bandwidth() -> None:
     d = judged(rocm, "", {"util": 100, "copies": 83, "power": 412})
     assert "GPU amd:card0: busy 100 % (412 W): bound by memory bandwidth" in d.verdict.text.en

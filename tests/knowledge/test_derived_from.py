@@ -92,6 +92,11 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.nvlink.down_links": [seen("link.state", "inactive", Subject(Scope.LINK, "4", GPU))],
     "gpu.power.design": [*DRAWING, seen("gpu.name", "NVIDIA H100 80GB HBM3")],
     "gpu.work.class": WORKING,
+    "gpu.work.before": [
+        seen(name, value, at=i * SECOND)
+        for name, values in (("gpu.utilization.core", [0] * 5 + [99] * 5), ("gpu.activity.sm", [0.0] * 5 + [91.0] * 5))
+        for i, value in enumerate(values)
+    ],
     "gpu.work.busy": WORKING,
     "gpu.work.share": WORKING,
     "gpu.work.power": [*WORKING, DRAWING[1]],
