@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.identity import resolve
-from knowledge.observation import Observation, Status, Subject, Value, gpu, node
+from knowledge.observation import Clock, Observation, Status, Subject, Value, gpu, node
 from probes.base import Context, DocumentFormat, best
-from probes.parse import amd_smi, hl_smi, mthreads_gmi, npu_smi, rocm_smi, xpu_smi
+from probes.parse import amd_smi, hl_smi, mthreads_gmi, npu_smi, rocm_smi, xpu_dump, xpu_smi
 from probes.parse._vendor_emit import MIB, PLAIN, WATTS, number, text_of
 from probes.registry import formats
 from tests.cases import each
@@ -26,7 +26,7 @@ CAPTURES = ROOT / "tests/captures/vendor"
 FORMATS: dict[str, DocumentFormat] = {
     f.name: f
     for f in (
-        amd_smi.FORMAT, rocm_smi.FORMAT, xpu_smi.FORMAT, npu_smi.FORMAT, hl_smi.FORMAT, mthreads_gmi.FORMAT,
+        amd_smi.FORMAT, rocm_smi.FORMAT, xpu_smi.FORMAT, xpu_dump.FORMAT, npu_smi.FORMAT, hl_smi.FORMAT, mthreads_gmi.FORMAT,
     )
 }  # fmt: skip
 OUTPUTS = sorted(p.name for p in CAPTURES.iterdir() if p.name not in ("README.md", "lspci-mi300x.txt"))
@@ -251,6 +251,19 @@ def test_tiles_are_one_gpu() -> None:
     assert found["gpu.temperature.core", "intel:1"] == 50  # the hottest of 49 and 50
 
 
+def test_rows_of_a_dump_are_samples_and_a_cut_one_is_none() -> None:
+    found = xpu_dump.parse(text("xpu-dump.txt"), CONTEXT)
+    own = [o for o in found if o.subject == gpu("intel:0", "n1")]
+    assert [o.value for o in own if o.fact == "gpu.utilization.core"] == [100, 100]
+    assert [o.value for o in own if o.fact == "gpu.activity.dram"] == [0.41, 0.39]
+    assert {o.clock for o in own if o.at is not None} == {Clock.DAY}
+    hot = [o for o in found if o.fact == "gpu.temperature.core" and o.subject.id == "intel:1"]
+    assert {o.status for o in hot} == {Status.UNSUPPORTED}
+    assert xpu_dump.FORMAT.sniff("Timestamp, DeviceId, nothing of ours") == 0
+    tiles = "Timestamp, DeviceId, TileId, GPU Power (W)\n11:42:07.000, 0, 0, 90.1\n"
+    assert [o.status for o in xpu_dump.parse(tiles, CONTEXT)] == [Status.FAILED]
+
+
 def test_the_list_ties_numbers_to_addresses() -> None:
     texts = ("xpu-smi-discovery.json", "xpu-smi-stats-sick.json", "xpu-smi-health-sick.txt")
     found = {(o.fact, o.subject): o.value for o in resolve([o for t in texts for o in xpu_smi.parse(text(t), CONTEXT)])}
@@ -346,7 +359,7 @@ def test_who_made_the_captures_is_told() -> None:
 def test_no_two_gpus_of_an_output_are_one() -> None:
     for name in OUTPUTS:
         found: list[Observation] = form_of(name).parse(text(name), CONTEXT)
-        keys = [(o.fact, o.subject) for o in found]
+        keys = [(o.fact, o.subject, o.at) for o in found]
         assert len(keys) == len(set(keys)), name
 
 
