@@ -18,6 +18,7 @@ from assistant.dialogue._words import words
 from assistant.intent.assumed import left_alone
 from assistant.render.labels import colon, led
 from assistant.render.sheet import Fields, Heading, Items, Paragraph, Part
+from assistant.render.working import at_work
 from assistant.reply import Reply
 from knowledge.bottlenecks import asked_about
 from knowledge.language import NO_TEXT, Text
@@ -226,11 +227,13 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
         lead = Text(led(title_en, verdict.text.en, "en"), f"{title_zh}：{verdict.text.zh}")
         return replace(d, settled=True, verdict=replace(verdict, text=lead))
     if supported:
+        does, likely = at_work(d.facts) or NO_TEXT, supported[0].title
+        begun = f"{likely[:1].lower()}{likely[1:]}" if likely[1:2].islower() or likely[1:2] == " " else likely
         lead = Text(
-            f"{title_en}: {supported[0].title} is a likely cause; nothing is broken.",
-            f"{title_zh}：可能原因是“{supported[0].title}”；没有部件损坏。",
-        )
-        return replace(d, settled=True, verdict=Verdict(mild, Usable.YES, NO_TEXT, lead))
+            f"{title_en}. A likely cause: {begun}. {does.en} No fault was found in what was read.".replace("  ", " "),
+            f"{title_zh}。可能原因：{likely}。{does.in_('zh')}所读内容中没有发现故障。",
+        )  # fmt: skip
+        return replace(d, settled=True, verdict=Verdict(mild, whole_verdict.usable, NO_TEXT, lead))
     if looked and (roots := bad_roots(findings)) and any(r.causes for r in rows):  # what brings it about, one step back
         verdict = verdict_of(roots, True, d.facts, whole=whole)
         lead = Text(led(title_en, verdict.text.en, "en"), f"{title_zh}：{verdict.text.zh}")

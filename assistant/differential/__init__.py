@@ -15,7 +15,7 @@ from assistant.diagnosis import only_said
 from assistant.differential.weigh import Scales, Stand, Weighed
 from assistant.differential.words import Wording
 from assistant.render.cells import cut, wrap
-from assistant.render.labels import listed
+from assistant.render.labels import colon, listed
 from knowledge.language import Text
 from knowledge.priors import order
 from knowledge.record import dataclass
@@ -158,7 +158,9 @@ def table(rows: Sequence[Row], lang: str, most: int = ROWS) -> Part:
     told += [r for r in rows if r.state is Stand.AGAINST][: max(SHUT, most - len(told))]
     shown: list[tuple[str, ...]] = [_cells(row, lang) for row in told]
     if rest := [r for r in rows if r not in told]:
-        shown.append((Text(f"{len(rest)} more", f"另有 {len(rest)} 项").in_(lang), "", "", "", _counts(rest, lang)))
+        more, counts = Text(f"{len(rest)} more", f"另有 {len(rest)} 项").in_(lang), _counts(rest, lang)
+        counts = counts.removeprefix(f"{len(rest)} ")  # all of one kind
+        shown.append((f"{more}{colon(lang)}{counts}", "", "", "", ""))
     return Table(tuple(text.in_(lang) for text in _HEADER), tuple(shown))
 
 

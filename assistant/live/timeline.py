@@ -76,7 +76,7 @@ class Timeline:
         own = () if frames else (from_observations(seen.observations, seen.host, seen.as_of),)
         shown = tuple(frames) or tuple(f for f in own if f is not None)
         marks = sorted([*_logged(seen.observations, lang), *_shown(frames, lang)], key=lambda m: (m.at, m.text))
-        moments = [m.at for m in marks] + [f.at for f in frames] + ([seen.as_of] if seen.as_of is not None else [])
+        moments = [m.at for m in marks] + [f.at for f in shown] + ([seen.as_of] if seen.as_of is not None else [])
         end = max(moments, default=0)
         telling = [m.at - LEAD for m in marks if m.severity != "info"] + [f.at for f in frames]
         begin = min(telling, default=end)  # that the node booted a month ago is nothing to begin with

@@ -399,7 +399,7 @@ def _gpus(about: Sequence[Subject], called: Called) -> list[str]:
     ids = [str(called.get(s, s.id.removeprefix("index:"))) for s in about]
     if not all(i.isdigit() for i in ids):
         few = len(ids) <= _FEW and not any(i.startswith(("unknown:", "instance:")) for i in ids)
-        return [clean(s.id) for s in about] if few else []
+        return [clean(s.id) for s in sorted(about, key=lambda s: (len(s.id), s.id))] if few else []
     runs: list[list[int]] = []
     for n in sorted(map(int, ids)):
         if runs and n == runs[-1][-1] + 1:

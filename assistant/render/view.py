@@ -83,6 +83,7 @@ class Step:
     runbooks: tuple[str, ...]
     where: str
     reasons: tuple[str, ...]  # titles of the findings that ask for it
+    findings: tuple[str, ...] = ()  # their ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ class Builder:
     def _short(self, subject: Subject) -> str:
         known = self.called.get(subject)
         if known is None:
-            return subject.id
+            return subject.id.removeprefix("index:")
         if subject.scope is Scope.PROCESS:
             return subject_name(subject, self.lang, self.called).removeprefix(
                 f"{scope_name(Scope.PROCESS, self.lang)} "
@@ -433,6 +434,7 @@ class Builder:
             steps[place] = replace(
                 steps[place],
                 reasons=tuple(dict.fromkeys(r for s in (steps[place], *more) for r in s.reasons)),
+                findings=tuple(i for s in (steps[place], *more) for i in s.findings),
                 then=tuple(dict.fromkeys(t for s in (steps[place], *more) for t in s.then)),
                 runbooks=tuple(dict.fromkeys(r for s in (steps[place], *more) for r in s.runbooks)),
             )
@@ -453,6 +455,7 @@ class Builder:
             runbooks=tuple(dict.fromkeys(f.advice.runbook for f in group if f.advice.runbook)),
             where=self.place(group),
             reasons=tuple(dict.fromkeys(clean(f.title.in_(self.lang)) for f in group)),
+            findings=tuple(f.id for f in group),
         )
 
     def _risk(self, risk: str, commands: Sequence[str]) -> str:

@@ -104,7 +104,7 @@ def _findings(page: Page, shown: View) -> None:
     waiting = list(shown.steps)
     done: list[Step] = []
     for block in shown.blocks[:FINDINGS]:
-        step = next((s for s in waiting if s.bucket == block.bucket and block.title in s.reasons), None)
+        step = next((s for s in waiting if s.bucket == block.bucket and set(block.findings) & set(s.findings)), None)
         if step is not None:
             waiting.remove(step)
             done.append(step)
