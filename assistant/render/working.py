@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from assistant.render.labels import gpu_numbers, headline
 from assistant.render.times import readable, stamp
-from knowledge.derive.working import HOLDS_MIB
+from knowledge.derive.working import BUSY, HOLDS_MIB, PEERS
 from knowledge.facts import vocabulary
 from knowledge.language import Text
 from knowledge.observation import Scope, Status, Subject, Value
@@ -26,6 +26,7 @@ TOLD = ("tensor_bound", "memory_bound", "part_time", "fp64_bound", "fp32_work", 
 _IDLE = ("idle", *HELD)  # of MIG instances, which are parts of a GPU that was divided for somebody
 _BUSY = Text("busy", "有 kernel 在跑")
 MOST = 60.0  # percent of the others, as in gpu-idle-while-peers-work
+LEAST_HOURS = 0.5  # of GPUs: less is no waste to speak of
 _OWNERS = 3  # of which the first line has room
 
 
@@ -42,7 +43,7 @@ def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:
             said.append(_unused(facts, idle))
         if unread := [gpu for gpu in facts.subjects(Scope.GPU) if _read(facts, "gpu.work.unread", gpu)]:
             said.append(_blind(facts, unread))
-        said += _held(facts)
+        said += _held(facts) + _beside_busy(facts)
     return Text(" ".join(t.en for t in said), "".join(t.in_("zh") for t in said)) if said else None
 
 
@@ -85,10 +86,21 @@ def _do(facts: FactBase, kind: str, gpus: Sequence[Subject]) -> Text:
     """What some GPUs do, with their figures; who has them, where they do nothing."""
     figures, words = ranges(FIGURES, [_known(facts, gpu) for gpu in gpus]), vocabulary()["gpu.work.class"].labels[kind]
     whose = _whose(facts, "gpu.work.owner", gpus) if kind in HELD else ""
+    if kind in HELD and (hours := _hours(facts, gpus)):
+        words = Text(
+            f"{words.en} ({hours} GPU-hours in the samples)", f"{words.in_('zh')}（采样期间共 {hours} GPU 小时）"
+        )
     beside = kind in HELD and all(_beside_work(facts, gpu) for gpu in gpus)
     en = f"{words.en}{', beside GPUs that work and hold as much' if beside else ''}{f': {whose}' if whose else ''}"
     zh = f"{words.in_('zh')}{'，而旁边占用相近的 GPU 在工作' if beside else ''}{f'：{whose}' if whose else ''}"
     return _sentence(facts, gpus, Text(f"{figures.en}: {en}", f"{figures.in_('zh')}：{zh}"))
+
+
+def _hours(facts: FactBase, gpus: Sequence[Subject]) -> str:
+    """How many hours of GPUs the samples cover, from half an hour on; empty below that."""
+    read = (_read(facts, "gpu.work.seconds", gpu) for gpu in gpus)
+    hours = sum(v for v in read if isinstance(v, int | float)) / 3600
+    return f"{hours:.1f}" if hours >= LEAST_HOURS else ""
 
 
 def _beside_work(facts: FactBase, gpu: Subject) -> bool:
@@ -147,6 +159,30 @@ def _held(facts: FactBase) -> list[Text]:
         zh = f"{whose} {'共' if several else ''}占用 {size} 显存；未给出忙碌程度"
         said.append(_sentence(facts, gpus, Text(en, zh)))
     return said[:_OWNERS]
+
+
+def _beside_busy(facts: FactBase) -> list[Text]:
+    """``GPU 5: busy 0 % (72 W): idle beside 7 that are busy; whether its memory is held was not read.`` A job leaves none of its GPUs idle."""
+    by_node: dict[str, list[Subject]] = defaultdict(list)
+    for gpu in facts.subjects(Scope.GPU):
+        by_node[gpu.host].append(gpu)
+    said = []
+    for gpus in by_node.values():
+        idle = [g for g in gpus if _read(facts, "gpu.work.class", g) == "idle"]
+        idle = [g for g in idle if all(_read(facts, f"gpu.memory.{what}", g) is None for what in ("used", "share"))]
+        busy = [g for g in gpus if g not in idle and _is_busy(facts, g)]
+        if idle and len(busy) >= max(PEERS, len(idle) + 1) and len(idle) + len(busy) == len(gpus):
+            figures, n = ranges(FIGURES, [_known(facts, g) for g in idle]), len(busy)
+            en = f"{figures.en}: idle beside {n} that are busy; whether memory is held there was not read"
+            zh = f"{figures.in_('zh')}：空闲，而旁边 {n} 个在忙；是否占用显存没有读到"
+            said.append(_sentence(facts, idle, Text(en, zh)))
+    return said[:_OWNERS]
+
+
+def _is_busy(facts: FactBase, gpu: Subject) -> bool:
+    read = (_read(facts, name, gpu) for name in ("gpu.work.busy", "gpu.utilization.core"))
+    busy = next((v for v in read if v is not None), None)
+    return isinstance(busy, int | float) and busy >= BUSY
 
 
 def _whose(facts: FactBase, fact: str, subjects: Sequence[Subject]) -> str:

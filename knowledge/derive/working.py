@@ -94,6 +94,7 @@ HELD_DOWN = 50.0  # of the samples, and of the highest clock
 # Power limits. At its own limit an H100 or A100 keeps some 70 % and more of its highest clock under matrix products; a limit counts as
 # lowered a tenth below its default, as costly where a quarter of the clock is gone or, where nobody told the clock, of the limit. Our own.
 LOWERED, COSTLY, FAR_BELOW, AT_LIMIT = 90.0, 25.0, 75.0, 95.0
+OVER = 1.05  # of the power that a model is built for: samples lie a little above it
 NOT_FULL, SLOW = (
     85.0,
     35.0,
@@ -657,8 +658,9 @@ class _Work:
 
     @property
     def limit(self) -> float | None:
-        """W that the power is held against."""
-        return self.told_limit or self.design
+        """W that the power is held against; what draws more than its model is built for has a limit that nobody told."""
+        power, design = self.mean("power") or 0.0, self.design
+        return self.told_limit or (design if design and power <= OVER * design else None)
 
     @property
     def normal_limit(self) -> float | None:
@@ -1082,7 +1084,10 @@ class _Work:
     @cached_property
     def shown(self) -> str:
         """The figures as they were read, for the excerpt."""
-        parts = [f"{word} {mean:.3g}" for name, word in _CALLED.items() if (mean := self.mean(name)) is not None]
+        read = ((word, self.mean(name)) for name, word in _CALLED.items())
+        parts = [
+            f"{word} {mean:.0f}" if mean >= 100 else f"{word} {mean:.3g}" for word, mean in read if mean is not None
+        ]
         of = f", mean of {len(self.over)}" if len(self.over) > 1 else ""
         return ", ".join(parts) + of
 
@@ -1114,7 +1119,7 @@ class _Work:
             "gpu.work.share": None if self.kind == "busy_idle" and (self.sm_share or 0.0) >= FEW_SMS else self.sm_share,
         }
         if self.mean("power") is not None:
-            model = None if self.told_limit else self.design
+            model = None if self.told_limit else self.limit
             told |= {
                 "gpu.work.power": self.mean("power"),
                 "gpu.work.power.limit": self.limit,

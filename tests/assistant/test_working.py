@@ -644,6 +644,35 @@ def test_the_last_of_a_few_looks_tells_what_a_gpu_does_now() -> None:
     assert "GPU 0: busy at the end of the samples; at first: busy and doing next to nothing." in row.verdict.text.en
 
 
+def test_gpus_that_are_held_and_idle_cost_hours() -> None:
+    one = scrape(H100, {**FREE, "held": 60_000})
+    eight = "".join(one.replace('gpu="0"', f'gpu="{n}"').replace("-000000000001", f"-00000000000{n}") for n in range(8))
+    looks = "".join(f"{line} {1_790_000_000_000 + 30_000 * i}\n" for i in range(10) for line in eight.splitlines())
+    d = diagnose(parse_text("input", looks), load())
+    assert (
+        "8 GPUs (0-7): busy 0 %, working 0 % (70 of 700 W): idle while memory is held (0.6 GPU-hours in the samples)."
+        in d.verdict.text.en
+    )
+    assert "（采样期间共 0.6 GPU 小时）" in d.verdict.text.zh
+
+
+def test_one_idle_gpu_beside_busy_ones_is_told_where_its_memory_was_not_read() -> None:
+    head = "# gpu    pwr     sm    mem\n# Idx      W      %      %\n"
+    row = "".join(f"    {i} {560 if i != 5 else 72} {98 if i != 5 else 0} {45 if i != 5 else 0}\n" for i in range(8))
+    d = diagnose(parse_text("input", head + row * 2), load())
+    assert (
+        "GPU 5: busy 0 % (72 W): idle beside 7 that are busy; whether memory is held there was not read."
+        in d.verdict.text.en
+    )
+    d = diagnose(parse_text("input", head + row.replace(" 98 45", " 0 0") * 2), load())
+    assert "beside" not in d.verdict.text.en
+
+
+def test_what_draws_more_than_its_model_is_built_for_has_another_limit() -> None:
+    d = judged(scrape, H100, {"util": 100, "power": 780, "sm": 97, "tensor": 60, "dram": 27})
+    assert "(780 W)" in d.verdict.text.en
+
+
 def test_memory_controllers_of_amd_tell_the_bandwidth() -> None:
     d = judged(rocm, "", {"util": 100, "copies": 83, "power": 412})
     assert "GPU amd:card0: busy 100 % (412 W): bound by memory bandwidth" in d.verdict.text.en
