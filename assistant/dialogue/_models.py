@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from assistant.dialogue import _compare
 from assistant.dialogue._pages import page, text_in
-from assistant.intent.models import Work
+from assistant.intent.models import Figure, Specified, Work
 from assistant.render.labels import listed
+from assistant.render.sheet import Paragraph
 from assistant.reply import Reply
-from knowledge.gpus import GpuSpec
+from knowledge.gpus import Dtype, GpuSpec
+from knowledge.language import Text
 
 _SAME = 1.05  # times, below which two figures count as the same
 
@@ -22,6 +24,73 @@ def answer(models: Sequence[GpuSpec], work: Work, lang: str, *, parameters: floa
     head = _pair(models[0], models[1], work, lang) if len(models) == 2 else _best(models, lang)
     too_small = _too_small(models, parameters, lang)
     return replace(table, headline=" ".join(filter(None, (too_small, head)))) if head else table
+
+
+def figure(asked: Specified, sheet: Reply) -> Reply:
+    """The figure of one name's models in the first line, ahead of the data `sheet` of the usual one."""
+    lang, titles = sheet.lang, dict[str, list[str]]()
+    for m in asked.of:
+        if value := _said(asked, m, lang):
+            titles.setdefault(value, []).append(m.title)
+    of = {
+        Figure.PEAK: Text(f"{asked.dtype.upper()} peak (dense)", f" {asked.dtype.upper()} 峰值算力（稠密）")
+    } | _FIGURES
+    name, family = of[asked.figure].in_(lang), asked.of[0].family
+    if not titles:
+        head = text_in(lang, f"{family}: no figure of its {name} is known here.", f"{family}：这里没有它的{name}数据。")
+    elif len(titles) == 1 and sum(map(len, titles.values())) == len(asked.of):
+        value = next(iter(titles))
+        none = text_in(lang, f"{family} has no NVLink.", f"{family} 没有 NVLink。")
+        head = (
+            none
+            if value == _none(lang)
+            else text_in(lang, f"{family}, {name}: {value}.", f"{family} 的{name}：{value}。")
+        )
+    else:
+        each = [
+            text_in(
+                lang, f"{listed(of_it, lang)} {v}", f"{listed(of_it, lang)} {'没有' if v == _none(lang) else f'为 {v}'}"
+            )
+            for v, of_it in titles.items()
+        ]
+        head = text_in(
+            lang, f"{name[:1].upper()}{name[1:]}: {'; '.join(each)}.", f"{name.strip()}：{'；'.join(each)}。"
+        )
+    return replace(sheet, headline=head, parts=(Paragraph(sheet.headline), *sheet.parts))
+
+
+def _none(lang: str) -> str:
+    return text_in(lang, "none", "无")
+
+
+_FIGURES = {
+    Figure.BANDWIDTH: Text("memory bandwidth", "显存带宽"),
+    Figure.NVLINK: Text("NVLink bandwidth", " NVLink 带宽"),
+    Figure.MEMORY: Text("memory", "显存"),
+    Figure.POWER: Text("power limit as it ships", "出厂功率上限"),
+    Figure.PCIE: Text("PCIe generation", " PCIe 代数"),
+}
+
+
+def _said(asked: Specified, m: GpuSpec, lang: str) -> str:
+    """The figure of one model with its unit; empty where it is not known."""
+    match asked.figure:
+        case Figure.NVLINK:
+            if m.nvlink is None:
+                return _none(lang)
+            links, gbs = m.nvlink.links, f"{m.nvlink.gbs:g} GB/s"
+            return text_in(lang, f"{gbs} ({links} links, both directions)", f"{gbs}（{links} 条，双向合计）")
+        case Figure.PCIE:
+            return f"Gen{m.pcie_generation}" if m.pcie_generation else ""
+        case Figure.PEAK:
+            value, unit = m.peak(asked.dtype), "TOP/s" if asked.dtype is Dtype.INT8 else "TFLOP/s"
+        case Figure.BANDWIDTH:
+            value, unit = m.bandwidth_gbs, "GB/s"
+        case Figure.POWER:
+            value, unit = m.tdp_w, "W"
+        case _:
+            value, unit = m.memory_gib, "GB"
+    return f"{value:g} {unit}" if value else ""
 
 
 def _too_small(models: Sequence[GpuSpec], parameters: float, lang: str) -> str:

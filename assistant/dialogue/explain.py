@@ -29,7 +29,7 @@ from assistant.dialogue._pages import (
 from assistant.find import search, topic
 from assistant.intent import ranked, sums
 from assistant.intent.capped import capped
-from assistant.intent.models import compared, parameters, work
+from assistant.intent.models import compared, parameters, specified, work
 from assistant.intent.needed import needed
 from assistant.intent.query import Topic
 from assistant.render.labels import listed
@@ -63,6 +63,10 @@ def answer(turn: Turn) -> Reply:
         from assistant.dialogue import _models
 
         return _models.answer(models, work(query.text), lang, parameters=parameters(query.text))
+    if (of_sheet := specified(query.text)) is not None:
+        from assistant.dialogue import _models
+
+        return _models.figure(of_sheet, shown(f"gpu {of_sheet.of[0].id}", lang))
     if (limit := capped(query.text)) is not None:
         from assistant.dialogue import _capped
 

@@ -20,6 +20,9 @@ _ENGLISH = lazy(
     re.IGNORECASE,
 )
 _FRAME = lazy("[了被吗呢吧是的在报没还能里]|日志|显示|提示|打印|输出")  # what holds a Chinese sentence together
+_SHOWN = lazy(
+    """(?:日志|显示|提示|打印|输出|报错?|返回)\\s*[:：]?\\s*["'“A-Za-z]"""
+)  # dmesg 显示 no such device was found
 # <@U0AB12CD>, <#C01|ops>, <https://host/page|text>: how Slack writes what is shown as @gpudiag, #ops, text
 _MENTION = lazy(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
 _LINK = lazy(r"<(?:https?|mailto):[^<>\s|]{1,500}(?:\|([^<>\n]{0,200}))?>")
@@ -122,12 +125,14 @@ def language(text: str, fallback: str) -> str:
     """``zh`` or ``en`` by the words of `text`; `fallback` when it has none of its own language.
 
     With a Han character and no word that only an English sentence has, it is Chinese (remap 2 行 failure yes). Else half as many
-    Han characters as Latin words is English with a term in it; terms that both languages write in Latin letters do not count. What is quoted in English within a Chinese frame ("... 报 bus error 了") is Chinese.
+    Han characters as Latin words is English with a term in it; terms that both languages write in Latin letters do not count. What is quoted in English within a Chinese frame
+    ("... 报 bus error 了"), or behind a Chinese word for what shows it, is Chinese.
     """
     han = 0 if text.isascii() else len(_HAN.findall(text))
     if not han:
         return "en" if any(_plain_word(w) for w in _LATIN.findall(text)) else fallback
-    if not _ENGLISH.search(text):
+    shown = _SHOWN.search(text)
+    if not _ENGLISH.search(text) or (shown is not None and not _ENGLISH.search(text[: shown.start()])):
         return "zh"
     words = sum(_plain_word(w) for w in _LATIN.findall(text))
     framed = han > 2 and _FRAME.search(text) is not None

@@ -338,6 +338,8 @@ def _wish(r: Reading, said: str) -> _Wish:
     if not r.raw and (made := made_of.asked(r.words)) is not None:
         return _Wish(made, (), "", (), False, "", ())
     among = tuple(f"gpu {m.id}" for m in models.compared(r.said))
+    if not among and not r.raw and (of_sheet := models.specified(r.said)) is not None:
+        among = (f"gpu {of_sheet.of[0].id}",)
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
     if told_page := reported.page(r):
         return _Wish(Intent.EXPLAIN, (), told_page, (told_page,), False, "", ())
@@ -504,9 +506,12 @@ def _page(r: Reading) -> str:
 
 
 def _states_fault(r: Reading) -> bool:
-    """Whether a sentence states a value of what is broken memory or a dead link: that is judged, whatever its words remind of."""
+    """Whether a sentence states a value of what is broken memory or a dead link, or names its GPU: that is judged, whatever its words
+    remind of."""
     if not _OF_FAULT.search(r.said):
         return False
+    if r.found.slots.gpu:
+        return True  # of one GPU by its number it is asked, and not of a book
     return any(o.fact.startswith(_FAULT_FACTS) for o in stated(r.said, r.found).observations)
 
 

@@ -62,15 +62,26 @@ def done_to(identifier: str, marked: str) -> bool:
     things = sorted((start, name) for name, runs in _runs("thing").items() for start, _, _ in runs.find(words))
     before = {name for name, runs in _runs("thing").items() for _, end, _ in runs.find(ahead) if end == len(ahead)}
     return any(
-        not before.isdisjoint(does.things) or next((name for start, name in things if start >= end), "") in does.things
+        not before.isdisjoint(does.things) or not _next(things, end).isdisjoint(does.things)
         for does in howtos()[identifier].does
         for verb in does.verbs
         for begin, end, _ in _runs("verb")[verb].find(words)
-        if begin < _NEAR
+        if sum(_WEIGHT[w.isascii()] for w in words[:begin]) < _NEAR
     )
 
 
+def _next(things: Sequence[tuple[int, str]], end: int) -> set[str]:
+    """The thing that stands next behind `end`, and the next that is not merely where it is: 怎么看 GPU 有没有降频."""
+    behind = [(start, name) for start, name in things if start >= end]
+    if not behind or behind[0][1] not in _PLACES:
+        return {name for _, name in behind[:1]}
+    at = min((start for start, name in behind if name not in _PLACES), default=-1)
+    return {behind[0][1], *(name for start, name in behind if start == at)}
+
+
+_PLACES = frozenset(("gpu", "one-gpu"))
 _NEAR = 2  # words between how and the verb: "how do I safely ..."
+_WEIGHT = {True: 1.0, False: 0.5}  # a Han character is half a word: 怎么查是谁占了 GPU
 
 
 def worries(said: str) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from assistant.dialogue import Turn, explain
 from assistant.intent import models
 from assistant.intent.grammar import page_of, words_of
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from knowledge.advice import advice
 from knowledge.compiled import shard
+from rules.loader import load
 from tests.cases import each
 
 
@@ -34,6 +36,22 @@ from tests.cases import each
         ("the job hangs only with more than 24 nodes", "hangs-only-with-more-nodes"),
         ("显存缓存满了一直 preempt", "vllm-preemption"),
         ("loss went nan at step 900, hw or sw?", "nan-hardware-or-code"),
+        ("更新完驱动，nvidia-smi 只剩 7 张卡了", "gpu-missing-after-driver-upgrade"),
+        ("服务器重启完识别不到显卡", "gpus-gone-after-reboot"),
+        ("返修一般几天能回来", "rma-duration"),
+        ("换件前用不用先下线", "drain-before-repair"),
+        ("报 ECC 告警还能跑吗", "ecc-error-still-usable"),
+        ("NVLink 异常怎么处理", "nvlink-errors-and-return"),
+        ("A800 功率老是拉不满", "power-stays-low"),
+        ("k8s 集群里看不到 gpu", "node-offers-no-gpu"),
+        ("宿主机正常，容器里用不了", "container-without-cuda"),
+        ("进程杀不死，kill -9 没用", "process-not-killed"),
+        ("单机能跑，双机就卡住", "nccl-fails-over-nodes"),
+        ("断电来电后要做哪些检查", "after-power-outage"),
+        ("复位能解决 ECC 问题吗", "what-a-reboot-mends"),
+        ("返修回来要跑哪些测试", "after-repair"),
+        ("怎么避免坏节点再被用到", "keep-bad-gpu-out"),
+        ("新买的机器怎么验收", "burn-in"),
     ],
 )
 def test_advice_is_found(said: str, page: str) -> None:
@@ -57,6 +75,9 @@ def test_advice_is_found(said: str, page: str) -> None:
         "昨晚任务停了，现在少了一张卡，我该咋办",
         "nccl timeout on rank 3, what now",
         "which alerts fired on gpu-17?",
+        "GPU 2 报 ECC 告警，还能跑吗",
+        "GPU 3 温度很高 95 度怎么办",
+        "节点没有空闲 GPU",
         "which alerts fired on gpu-17 for ib",
         "corrected ecc errors 1200 per day on gpu 2, too many?",
         "quota exceeded: pod pending in namespace team-a",
@@ -95,6 +116,33 @@ def test_a_slow_checkpoint_is_looked_at_where_there_is_a_machine() -> None:
 )
 def test_models_that_are_compared(said: str, ids: tuple[str, ...]) -> None:
     assert tuple(sorted(m.id for m in models.compared(said))) == ids
+
+
+@each(
+    ("said", "figure", "first", "headline"),
+    [
+        ("H800 的 NVLink 带宽多少", models.Figure.NVLINK, "h800-sxm", "H800 的 NVLink 带宽：400 GB/s（8 条，双向合计）。"),
+        ("A800 显存带宽", models.Figure.BANDWIDTH, "a800-sxm-80", "显存带宽：A800 SXM4 80 GB 为 2039 GB/s；A800 PCIe 80 GB 为 1935 GB/s。"),
+        ("L20 有 NVLink 吗", models.Figure.NVLINK, "l20", "L20 没有 NVLink。"),
+        ("H20 的 fp8 算力是多少", models.Figure.PEAK, "h20", "H20 的 FP8 峰值算力（稠密）：296 TFLOP/s。"),
+        ("how much memory does an H200 have?", models.Figure.MEMORY, "h200-sxm", "H200, memory: 141 GB."),
+    ],
+)  # fmt: skip
+def test_a_figure_of_a_data_sheet(said: str, figure: models.Figure, first: str, headline: str) -> None:
+    query = understand(said)
+    of = models.specified(said)
+    assert of is not None
+    assert (query.intent, of.figure, of.of[0].id) == (Intent.EXPLAIN, figure, first)
+    reply = explain.answer(Turn(query, query.lang, load()))
+    assert reply.headline == headline
+
+
+@each(
+    "said",
+    ["H100 的 nvlink 断了怎么办", "H100 显存占用多少正常", "A100 显存带宽只有 800 GB/s", "8 张 H20 显存够 671B 吗"],
+)
+def test_no_figure_of_a_data_sheet(said: str) -> None:
+    assert models.specified(said) is None
 
 
 def test_each_variable_is_asked_for_by_its_name() -> None:

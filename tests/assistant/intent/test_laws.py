@@ -80,6 +80,7 @@ def test_counts_models_and_versions_are_no_slots(text: str) -> None:
 
 @each(("text", "lang"), [
     ("why is pid 4242 slow", "en"), ("pid4242很慢", "zh"), ("gpu 3 温度多少", "zh"), ("what does 显存 mean", "en"), ("79", "zh"),
+    ("dmesg 显示 no such device was found", "zh"),
 ])  # fmt: skip
 def test_the_language_is_that_of_the_sentence(text: str, lang: str) -> None:
     assert understand(text, lang="zh").lang == lang
