@@ -86,6 +86,7 @@ def back(fact: str, on: Subject, was: object, now: object) -> list[Observation]:
 BATCHES: dict[str, list[Observation]] = {
     "gpu.pcie.replay.limit": [seen("gpu.pcie.gen.max", 5), seen("gpu.pcie.width.max", 16)],
     "gpu.retired_pages.total": [seen("gpu.retired_pages.single_bit", 1), seen("gpu.retired_pages.double_bit", 2)],
+    "gpu.row_remap.recurs": [replace(seen("xid", Event(63, {})), origin=Origin.TOLD), replace(seen("gpu.fault.back_after", "reset"), origin=Origin.TOLD)],
     "gpu.power.share": [seen("gpu.power.draw", 350.0), seen("gpu.power.limit", 700.0)],
     "gpu.memory.share": [seen("gpu.memory.used", 10.0), seen("gpu.memory.total", 80.0)],
     "gpu.clock.sm.share": [seen("gpu.clock.sm", 990), seen("gpu.clock.sm.max", 1980)],
