@@ -137,9 +137,14 @@ def candidates(product_name: str, memory_mib: float | None = None) -> tuple[GpuS
     if exact := _exact(whole, memory_mib if whole == product_name else None):
         return exact
     words = _plain(product_name)
+    if _BARE.fullmatch(words):  # A6000, 4090: as people call a card whose full name is RTX ...
+        words = f"rtx {words}"
     named = [s for s in all_specs() if f" {_plain(s.family)} " in f" {words} "]
     longest = max((len(s.family) for s in named), default=0)  # "RTX 6000 Ada", not a shorter name within it
     return tuple(s for s in named if len(s.family) == longest and (memory_mib is None or s.fits(memory_mib)))
+
+
+_BARE = re.compile(r"a?[2-6][0-9]{3}(?: (?:ti|super|ada|d))?")
 
 
 @lru_cache(maxsize=512)

@@ -93,6 +93,7 @@ def value_of(text: str, r: Range) -> Value | None:
     plain = things.without_counts(unicodedata.normalize("NFKC", text[:_LONG]).casefold())
     if r.unit == "/min" and _SLOWER.search(plain):
         return None  # of an hour or a day no band is given
+    plain = _DIFFERENCE.sub(" ", plain)
     names = " ".join((r.id, r.title.en, r.title.zh, *r.aliases)).casefold()
     values = [
         Value(float(m["n"].replace(",", "")), _unit(m["u"]))
@@ -107,6 +108,11 @@ def value_of(text: str, r: Range) -> Value | None:
     return bare[0] if len(bare) == 1 else None
 
 
+# 8 % slower | clocks are 8% lower | 比别人慢 8 %: how far one is from another, and the value of neither
+_DIFFERENCE = lazy(
+    r"(?<![0-9.])[0-9]+(?:\.[0-9]+)?\s?(?:%|percent)\s*(?:points? )?(?:slower|faster|lower|higher|less|more|fewer|below|above|under|over|behind|ahead|worse|better|longer|shorter|hotter|cooler|drop|loss|gain|difference|off)(?![a-z])"
+    r"|(?:[慢快低高少多差]|下降|降低|提升|上升|减少|增加)[了出约大概近]{0,3}\s?[0-9]+(?:\.[0-9]+)?\s?%"
+)
 _SLOWER = lazy(r"每(?:小时|天|日|周)|(?:小时|天)内?|(?<![a-z])(?:per|an?|each|every) (?:hour|day|week)|hourly|daily")
 
 

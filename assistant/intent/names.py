@@ -12,6 +12,7 @@ from functools import cache
 from typing import TypeAlias
 
 from assistant.intent import machines
+from knowledge.gpus import candidates
 from knowledge.lazy import lazy
 from knowledge.lexicon import lexicon
 
@@ -45,6 +46,7 @@ _PRODUCT = lazy(
     r"(?:fp|bf|tf|int|sm|cu|cuda|cc|v|x|py|u|gen|ipv|p|l|k|s|o|z)_?[0-9.]+[a-z]*|.*[0-9]gb|[0-9]+-(?:gpu|node|rank|way|bit|core|card)s?",
     _I,
 )
+_CARD = lazy(r"a[2-6][0-9]{3}", _I)
 _HOSTLIKE_MODEL = lazy(r"[abhlptv][0-9]{1,3}-(?:0[0-9]{1,3}|[0-9]{1,2}|[a-z]*node[a-z0-9-]*)", _I)  # h100-003
 _INDEX_RANGE = lazy(r"gpus?[0-9]{1,3}-[0-9]{1,3}", _I)
 
@@ -170,6 +172,8 @@ def _looks_like_node(low: str, ahead: str, hosts: Mapping[str, str], behind: str
         return bool(_MACHINE.search(ahead)) and not low[0].isdigit() and low[-1].isdigit() and len(low) > 4
     if _MACHINE.search(ahead) and "_" not in low:
         return first not in _not_hosts() or "-" in low
+    if _CARD.fullmatch(low) and candidates(low):
+        return False  # on A6000: a card by its short name
     if first in _not_hosts() or "_" in low or low[0].isdigit() or _INDEX_RANGE.fullmatch(low):
         return False
     if "." in low and not _HYPHENED.fullmatch(low.partition(".")[0]):

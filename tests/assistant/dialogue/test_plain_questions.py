@@ -25,6 +25,8 @@ def first(said: str) -> str:
         ("xid 63 is back after the reset, should we return the card?", "Not decided yet.*row.*failed"),
         ("xid 63 again after a reboot, can I keep using it?", "no new work"),
         ("Xid 63 复位后又出现，要返修吗？", "还不能断定"),
+        ("our HBM temps sit at 88 all day, should we worry", "memory temperature.* 88 °C"),
+        ("gpu clocks are 8% lower on gpu 2, fine?", "^(?!.*maximum of 8)"),
     ],
 )
 def test_what_is_asked_is_answered_first(said: str, says: str) -> None:
