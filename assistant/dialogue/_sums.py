@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from assistant.dialogue import _reckoned
 from assistant.dialogue._pages import data_of
 from assistant.intent.sums import GPU_HOURS, Interrupted, Memory, Mfu, Saves, Saving, asked
 from assistant.render.sheet import Items
@@ -37,7 +39,7 @@ def answer(query: Query, lang: str) -> Reply | None:
         return _saving(found, lang)
     if isinstance(found, Memory):
         return _memory(found, lang)
-    return None
+    return _reckoned.answer(found, lang) if found is not None else None
 
 
 def _reply(head: Text, more: tuple[Text, ...], topics: tuple[str, ...], lang: str, **data: Any) -> Reply:
@@ -194,6 +196,17 @@ _USABLE = 0.9  # of a GPU's memory: the context, fragments
 _GPU = 80.0  # GiB, where no GPU is named
 
 
+def _in_fewer_bits(f: Memory, serve: Mapping[int, float], gpus: Callable[[float], int]) -> Text:
+    """In how many bits the weights would fit to be served, where nobody said in how many they are; nothing else."""
+    fitting = next((b for b in (8, 4) if gpus(serve[b]) <= f.gpus), 0)
+    if f.bits or f.use in ("train", "lora") or not fitting:
+        return Text("", "")
+    return Text(
+        f" It fits with {fitting}-bit weights ({serve[fitting]:,.0f} GB).",
+        f"{fitting} 位权重（{serve[fitting]:,.0f} GB）则放得下。",
+    )
+
+
 def _memory(f: Memory, lang: str) -> Reply:
     billions = f.parameters / 1e9
     each = f.gib or float((f.model.memory_gib if f.model else None) or _GPU)
@@ -228,14 +241,15 @@ def _memory(f: Memory, lang: str) -> Reply:
         )
     many = gpus(size)
     verdict = Text("", "")
+    fits = many <= f.gpus
     if f.gpus:
-        fits = many <= f.gpus
         verdict = Text("Yes: " if fits else "No: ", "够：" if fits else "不够：")
+    smaller = _in_fewer_bits(f, serve, gpus) if f.gpus and not fits else Text("", "")
     plural = "s" if many > 1 else ""
     head = Text(
-        f"{verdict.en}{billions:g}B needs about {size:,.0f} GB {en}: at least {many} {of}GPU{plural} of {each:g} GB.",
+        f"{verdict.en}{billions:g}B needs about {size:,.0f} GB {en}: at least {many} {of}GPU{plural} of {each:g} GB.{smaller.en}",
         f"{verdict.zh}{billions:g}B {zh}，约需 {size:,.0f} GB：至少 {many} 块 {each:g} GB 的 {of or 'GPU '}".rstrip()
-        + "。",
+        + f"。{smaller.in_('zh')}",
     )
     more = (
         Text(

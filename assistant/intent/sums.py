@@ -8,6 +8,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from assistant.intent.reckoned import (
+    CudaOnDriver,
+    KvCache,
+    Scaled,
+    TokenCost,
+    cuda_on_driver,
+    kv_cache,
+    scaled,
+    token_cost,
+)
 from assistant.intent.things import MODEL
 from knowledge.gpus import GpuSpec, candidates
 from knowledge.lazy import lazy
@@ -71,21 +81,22 @@ class Memory(NamedTuple):
     gpus: int  # 0: nobody said
 
 
-Sum = Saves | Interrupted | Mfu | Saving | Memory
+Sum = Saves | Interrupted | Mfu | Saving | Memory | CudaOnDriver | KvCache | TokenCost | Scaled
 
 
 def asked(text: str) -> Sum | None:
     """The sum that a sentence asks for; None where it asks for none, or says too little to make one."""
     if len(text) > _MOST or not any(map(str.isdigit, text)):
         return None
-    return _saving(text) or _mfu(text) or _saves(text) or _interrupted(text) or _memory(text)
+    figured = cuda_on_driver(text) or kv_cache(text) or token_cost(text) or scaled(text)
+    return figured or _saving(text) or _mfu(text) or _saves(text) or _interrupted(text) or _memory(text)
 
 
 # --- counts -------------------------------------------------------------------------------
 
 _GPUS = lazy(
     _N.format("n")
-    + r"\s?[-x×]?\s?(?:(?:nvidia\s+)?(?:gpus?|cards?|accelerators?)(?![a-z])|(?=[abhlv]i?[0-9]{2,3}s?(?![0-9]))|[张块]\s?(?:gpu|卡|[abhlv][0-9]|显卡)?|卡(?![住死]))",
+    + r"\s?[-x×]?\s?(?:(?:nvidia\s+)?(?:gpus?|cards?|accelerators?)(?![a-z])|(?=(?:rtx )?[abhlv]i?[0-9]{2,4}s?(?![0-9]))|(?<=x)\s?(?=[2-5]0[5-9]0(?![0-9]))|[张块]\s?(?:gpu|卡|[abhlv][0-9]|显卡)?|卡(?![住死]))",
     _I,
 )
 _NODES = lazy(_N.format("n") + r"\s?-?\s?(?:nodes?|servers?|machines?|hosts?|台|个?节点|机)(?![a-z])", _I)
@@ -314,6 +325,16 @@ _ASKS_MEMORY = lazy(
     r"|几[张块]|多少[张块]?(?:卡|显存|gpu)|多大(?:的)?显存|[放装存]得?下|够[吗么不用]|够不够|能跑|跑得[动了]|能不能跑|需要多少|要多少|估算",
     _I,
 )
+# can I run 70B on 2x L40S | would a 13b work on a 3090: model and GPU are named, and whether it goes is asked
+_ASKS_PLACE = lazy(
+    r"(?<![a-z])(?:can|could|will|would|does|do|is it|possible|able)(?![a-z])[^.;?]{0,40}?(?<![a-z])(?:run|serve|host|load|use|train|fine-?tune|deploy|put|squeeze|work|go|cope)(?![a-z])[^.;?]{0,60}?(?<![a-z])(?:on|onto|with|in|into|using)(?![a-z])|[能可][不否]?[能以]?[^，。；?？]{0,20}?(?:跑|部署|训练?|微调|加载|推理|放)",
+    _I,
+)
+# OOM loading a 70B on two cards: where it cannot fit, that is what there is to say
+_LOADING = lazy(
+    r"(?<![a-z])(?:oom\w*|out of memory)(?![a-z])[^.;?]{0,40}?(?<![a-z])(?:load\w*|start\w*|init\w*)(?![a-z])|(?<![a-z])(?:load\w*|start\w*)(?![a-z])[^.;?]{0,60}?(?<![a-z])(?:oom\w*|out of memory)(?![a-z])|加载[^，。；]{0,24}(?:oom|爆显存|显存不足|溢出)|(?:oom|爆显存|显存不足)[^，。；]{0,24}加载",
+    _I,
+)
 _SERVES = lazy(
     r"(?<![a-z])(?:infer\w*|serv\w+|decod\w+|vllm|sglang|tgi|tensorrt|run|host|deploy\w*)(?![a-z])|推理|部署|服务", _I
 )
@@ -338,26 +359,40 @@ _A_MODEL = lazy(r"(?<![a-z])(?:models?|param\w*|moe|llm)(?![a-z])|模型|参数"
 def _memory(text: str) -> Memory | None:
     text = _with_size(text)
     size = _PARAMETERS.search(text)
-    if size is None or not _ASKS_MEMORY.search(text) or _NO_MEMORY.search(text):
+    specs, gib = _specs(text), _GIB.search(text)
+    placed = (specs or gib is not None) and _ASKS_PLACE.search(text) is not None
+    loading = bool(specs) and _LOADING.search(text) is not None
+    if size is None or not (loading or ((placed or _ASKS_MEMORY.search(text)) and not _NO_MEMORY.search(text))):
         return None
     if size["u"][0] in "tT" and not _A_MODEL.search(text):  # 2T of memory
         return None
     parameters = float(size["n"]) * _OF[size["u"][0].casefold()]
     use = "lora" if _LORA.search(text) else "train" if _TRAINS.search(text) else "serve" if _SERVES.search(text) else ""
     bits = next((n for n, pattern in _BITS if pattern.search(text)), 0)
-    named = MODEL.search(text)
-    specs = candidates(named[0].strip(" ,").rstrip("sS")) if named else ()
-    gib = _GIB.search(text)
     # of several sizes of a model the smallest: what fits there fits the others
     model = min(specs, key=lambda s: s.memory_gib or 0.0) if specs else None
-    return Memory(
-        parameters,
-        use,
-        bits,
-        model,
-        float(gib[1]) if gib else 0.0,
-        _count(_GPUS, text) or (1 if _ONE.search(text) else 0),
-    )
+    gpus = _count(_GPUS, text) or (1 if _ONE.search(text) else 0)
+    each = float(gib[1]) if gib else 0.0
+    if loading and not _too_large(parameters, bits, gpus * (each or (model.memory_gib if model else None) or 0.0)):
+        return None  # it should fit: why it does not is another question
+    return Memory(parameters, use or ("serve" if loading else ""), bits, model, each, gpus)
+
+
+def _specs(text: str) -> tuple[GpuSpec, ...]:
+    """The models that the first GPU in a text may be: L40S, H100s, a 4090; none where none is known."""
+    for m in (*MODEL.finditer(text), *_CARD.finditer(text)):
+        called = m[0].strip(" ,")
+        if found := candidates(called) or candidates(called.rstrip("sS")):
+            return found
+    return ()
+
+
+_CARD = lazy(r"(?<![a-z0-9.])(?:[2-5]0[5-9]0)(?:\s?(?:ti|super|d))?(?=s?(?![a-z0-9.%]|\s*(?:%|w|mhz)(?![a-z])))", _I)
+
+
+def _too_large(parameters: float, bits: int, memory: float) -> bool:
+    """Whether a model does not fit into `memory` GB, where that is told: the weights, and a fifth of them for the rest, into nine tenths."""
+    return memory > 0 and 1.2 * parameters / 1e9 * (bits or 16) / 8 > 0.9 * memory
 
 
 # Total parameters in billions of models whose names do not tell them: their model cards.
