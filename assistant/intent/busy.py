@@ -104,6 +104,20 @@ _MARKS: dict[str, re.Pattern[str]] = {
     "warm-degrees": _words(
         r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?(?:°?c|deg\w*)", r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?度"
     ),
+    "coolant": _words(
+        r"coolant|(?:facility|supply|inlet|return|chilled|cooling|process|warm) water|water (?:inlet|supply|temp\w*|loop)|(?:liquid|water)[- ]cooled|dlc|direct liquid cooling|cdu|cold ?plates?",
+        "冷却液|冷却水|供水|进水|出水|回水|水温|冷板|液冷|水冷",
+    ),
+    "coolant-degrees": _words(
+        r"(?<![0-9.])(?:[1-7][0-9])(?:\.[0-9])?\s?(?:°\s?c|c|deg\w*)", r"(?<![0-9.])[1-7][0-9]\s?(?:度|°|℃|[cC])"
+    ),
+    "hotspot": _words(r"hot ?-?spots?(?: temp\w*)?", "热点"),
+    "amd-card": _words(r"amd|mi[0-9]{3}x?|radeon|rocm|instinct|rx ?[0-9]{4}", _NEVER),
+    "geforce-card": _words(r"(?:rtx|geforce|gtx)?\s?(?:[2-5]0[5-9]0)(?:\s?(?:ti|super))?s?|geforce", _NEVER),
+    "limit-asked": _words(
+        r"limit|max\w*|target|at (?:what|which) temp\w*|throttl\w*[^.;?]{0,30}(?:limit|normal|already|expected|supposed)",
+        "上限|最高|目标|多少度降频",
+    ),
     "megahertz": _words(r"[0-9]\s?[mg]hz", r"[0-9]\s?兆"),
     "hot": _words(r"hot|heat|thermal\w*|temperature|[89][0-9]\s?°?c|hw[- _]\w+", "过热|温度|散热|[0-9]\\s?度"),
     "idle": _words(

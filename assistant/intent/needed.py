@@ -16,6 +16,10 @@ _ASKS = lazy(
 _OFF = lazy(
     r"(?<![a-z])(?:turn(?:ed|ing)? off|disabl\w+|switch(?:ed|ing)? off|remove|without)(?![a-z])|关(?!键|于|系|心|注|联)|禁用|停用|停掉|去掉|卸载"
 )
+# "does fabric manager need to match the driver exactly": how, and not whether
+_SAME = lazy(
+    r"(?<![a-z])(?:to (?:be )?(?:the )?(?:match\w*|same|equal|identical)|match the|same version)(?![a-z])|一致|相同|同一?版本|匹配"
+)
 # "We see NVLS in the log, do I need it?": of what is needed only a pronoun stands in the clause that asks.
 _CLAUSE = lazy(r"[，。；,;?？!！]")
 _IT = lazy(r"(?<![a-z])(?:it|that|this|them|one)(?![a-z])|它|这个|那个|这东西")
@@ -24,7 +28,7 @@ _IT = lazy(r"(?<![a-z])(?:it|that|this|them|one)(?![a-z])|它|这个|那个|这�
 def needed(text: str) -> Term | None:
     """The term that a sentence asks the need of; None where it asks nothing of the kind, or of a thing of which nobody asks."""
     for clause in _CLAUSE.split(text):
-        if _OFF.search(clause):
+        if _OFF.search(clause) or _SAME.search(clause):
             continue  # "need" would say the contrary of what is asked: whether to do without it
         if _ASKS.search(plain := _plain(clause)):
             return _named(plain) or (_named(_plain(text)) if _IT.search(plain) else None)

@@ -347,7 +347,8 @@ def _wish(r: Reading, said: str) -> _Wish:
         return _Wish(Intent.EXPLAIN, (), "", (), True, "", ())  # which of several codes is the graver stands in a book
     if not r.pasted.pasted and sums.asked(r.normal.raw) is not None:
         return _Wish(Intent.EXPLAIN, (), "", (), True, "", (), summed=True)
-    phrased = "" if r.pasted.pasted or among else _page(r)
+    read_lines = r.pasted.pasted and (r.raw or r.pasted.observations)  # of lines that tell nothing the words are left
+    phrased = "" if read_lines or among else _page(r)
     if phrased.startswith(ADVICE) and tasks.wants_commands(r.said) and (done_by := _task(r, Intent.FIX)):
         phrased = f"{HOWTO}{done_by}"
     if phrased.startswith(ADVICE):  # words in their order say more than the same ones anywhere

@@ -42,8 +42,37 @@ def first(said: str) -> str:
         ("can i serve qwen 32b on a single 4090", "^No: .*fits with 4-bit"),
         ("OOM loading llama 70b bf16 on 2x A100 80G, what do i do", "^No: 70B"),
         ("2x A6000 enough for 70b awq?", "^Yes: "),
+        ("12vhpwr connector melted, how do i check the others?", "Do not use that card"),
+        ("leak detector tripped on one GB200 tray, what to do", "Take it as real"),
+        ("coolant inlet 45C on our DLC H200 racks, too hot?", "class of the server"),
+        ('nvidia-smi -pl 300 gives "not supported", why', "Power Limit"),
+        ("difference between volatile and aggregate ecc", "^.*Volatile counts since the driver"),
+        ("does enabling mig need a reboot", "^No reboot"),
+        ("hotspot 102C on a 4090 but core is 78, normal?", "distance to the core"),
+        ("gpu throttling at 83C, is that the limit for 3090?", "target of GeForce"),
+        ("how long does fabric manager take to start after reboot, 802 errors until then", "Seconds as a rule"),
+        ("fabricmanager version 550.90.07 but driver 550.127.05, will it matter?", "exactly the driver's version"),
+        ("nvidia device plugin shows 0 allocatable after node reboot", "Go from below"),
+        ("job hangs at init, NCCL INFO Bootstrap : Using eth0 then nothing", "cannot reach each other"),
+        ("persistence mode on or off for training servers?", "Yes, on every server"),
+        ("is it ok to run with ECC disabled on A6000 for training", "No on GPUs with HBM"),
+        ("vllm tp=4 on PCIe cards without nvlink, slow?", "tensor parallelism"),
         ("gpu clocks are 8% lower on gpu 2, fine?", "^(?!.*maximum of 8)"),
     ],
 )
 def test_what_is_asked_is_answered_first(said: str, says: str) -> None:
     assert re.search(says, first(said), re.DOTALL), first(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "nvidia gpu 0 is slow after reboot",
+        "memory leak on the node since the update, what to do",
+        "is my 4090 ok at 95C",
+        "gpu-burn fails after we replaced the power connector",
+        "our cluster is liquid cooled and gpu 3 shows xid 79",
+    ],
+)
+def test_trouble_of_a_machine_is_no_question_of_a_book(said: str) -> None:
+    assert understand(said).page == ""
