@@ -82,7 +82,9 @@ def _note_process(event: str, args: tuple[object, ...]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Only a run of unit tests is told what they start: each import, file and attribute is an event of it, too."""
-    config.stash[gc_collect_iterations_key] = 1  # of all that a worker holds: five times cost it four seconds at its end
+    config.stash[gc_collect_iterations_key] = (
+        1  # of all that a worker holds: five times cost it four seconds at its end
+    )
     if _only_units(config):
         sys.addaudithook(_note_process)
 

@@ -169,7 +169,7 @@ def _differential(turn: Turn, symptoms: Iterable[str]) -> Reply:
 
     assert turn.diagnosis is not None
     rows = differential(tuple(symptoms), turn.diagnosis, turn.plan, turn.lang, turn.ruleset, pointed(turn.query))
-    parts: list[Part] = [table(rows, turn.lang, ROWS)]
+    parts: list[Part] = [*table(rows, turn.lang, ROWS)]
     head = summary(rows, turn.lang)
     if (first := _first(turn, rows)) is not None:
         parts.insert(0, Paragraph(head))

@@ -164,7 +164,7 @@ def _hypotheses(rows: tuple[Row, ...], lang: str, told: bool) -> tuple[Part, ...
 
     if not told:
         heading = Heading(Text("Hypotheses", "可能的原因").in_(lang))
-        return heading, Paragraph(summary(rows, lang)), table(rows, lang)
+        return heading, Paragraph(summary(rows, lang)), *table(rows, lang)
     return Heading(Text("Could be", "可能是").in_(lang)), Items(
         tuple(f"{r.title}{colon(lang)}{brief(r.next)}" if r.next else r.title for r in rows[:CLOSEST])
     )

@@ -149,19 +149,20 @@ def _row(w: Weighed, words: Wording, lang: str) -> Row:
     )
 
 
-def table(rows: Sequence[Row], lang: str, most: int = ROWS) -> Part:
+def table(rows: Sequence[Row], lang: str, most: int = ROWS) -> tuple[Part, ...]:
     """What can still be, then some of what cannot, with what speaks for and against each, what is not known, and what
-    would tell. The last line says how many were left out."""
-    from assistant.render.sheet import Table
+    would tell. A line below says how many were left out."""
+    from assistant.render.sheet import Paragraph, Table
 
     told = [r for r in rows if r.state is not Stand.AGAINST][:most]
     told += [r for r in rows if r.state is Stand.AGAINST][: max(SHUT, most - len(told))]
     shown: list[tuple[str, ...]] = [_cells(row, lang) for row in told]
+    parts: list[Part] = [Table(tuple(text.in_(lang) for text in _HEADER), tuple(shown))]
     if rest := [r for r in rows if r not in told]:
         more, counts = Text(f"{len(rest)} more", f"另有 {len(rest)} 项").in_(lang), _counts(rest, lang)
         counts = counts.removeprefix(f"{len(rest)} ")  # all of one kind
-        shown.append((f"{more}{colon(lang)}{counts}", "", "", "", ""))
-    return Table(tuple(text.in_(lang) for text in _HEADER), tuple(shown))
+        parts.append(Paragraph(f"{more}{colon(lang)}{counts}{'。' if lang == 'zh' else '.'}"))
+    return tuple(parts)
 
 
 def _cells(row: Row, lang: str) -> tuple[str, ...]:

@@ -195,15 +195,17 @@ def _question(ask: str) -> list[list[str]]:
     """A question as its telling words; of a phrase of the lexicon each with the words that may stand in its place."""
     if not re.search(r"[()\[\]|]|\.\.", ask):
         return [[t] for t in dict.fromkeys(_words(ask))]
-    out = []
+    out: list[list[str]] = []
+    open_ = False  # whether a part may be a word that tells nothing
     for part in re.findall(r"\([^()]*\)|\[[^\[\]]*\]|[^()\[\]]+", ask):
         if part[0] == "(":
             choices = list(dict.fromkeys(t for one in part[1:-1].split("|") for t in _words(one)))
             plain = any(not _words(one) for one in part[1:-1].split("|"))
             out += [choices] if choices and not plain else []
+            open_ = open_ or plain
         elif part[0] != "[":
             out += [[t] for t in _words(_bare(part))]
-    return out
+    return out if len(out) > 1 or not open_ else []  # one word that is left of several is no question
 
 
 @cache

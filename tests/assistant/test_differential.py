@@ -14,7 +14,7 @@ from assistant.diagnosis import Diagnosis, diagnose
 from assistant.differential import ROWS, SHUT, Row, Stand, differential, summary, table
 from assistant.planner import Candidate, Plan, Question
 from assistant.render.cells import width
-from assistant.render.sheet import Table
+from assistant.render.sheet import Paragraph, Table
 from knowledge.facts import Kind, vocabulary
 from knowledge.language import LANGUAGES, Text
 from knowledge.observation import Event, Observation, Scope, Source, Status, Subject, Value, gpu, node
@@ -232,7 +232,7 @@ def test_against_names_the_value_that_came_closest() -> None:
 
 
 def shown(rows: tuple[Row, ...], lang: str) -> tuple[tuple[str, ...], ...]:
-    part = table(rows, lang)
+    part = table(rows, lang)[0]
     assert isinstance(part, Table)
     assert all(len(row) == len(part.header) for row in part.rows)
     return part.rows
@@ -242,13 +242,16 @@ def shown(rows: tuple[Row, ...], lang: str) -> tuple[tuple[str, ...], ...]:
 def test_the_table_is_short_and_says_what_it_left_out(lang: str) -> None:
     rows = differential(["crash"], diagnosed("healthy"), None, lang)
     lines = shown(rows, lang)
-    assert len(lines) == ROWS + SHUT + 1
+    _, rest = table(rows, lang)
+    assert isinstance(rest, Paragraph)
+    assert str(len(rows) - ROWS - SHUT) in rest.text
+    assert len(lines) == ROWS + SHUT
     assert all(line[3] for line in lines[:ROWS])  # what is open says what is not known
-    assert all(line[2] and not line[1] for line in lines[ROWS:-1])  # what is not says what speaks against it
-    assert str(len(rows) - ROWS - SHUT) in lines[-1][0]
+    assert all(line[2] and not line[1] for line in lines[ROWS:])  # what is not says what speaks against it
     assert max(width(cell) for line in lines for cell in line) <= 80
     assert max(width(line[0]) for line in lines) <= 60
     assert not any("\n" in cell for line in lines for cell in line)
+    assert len(table(rows[:3], lang)) == 1
     assert len(shown(rows[:3], lang)) == 3
 
 
