@@ -25,7 +25,7 @@ from probes.parse._pci_device import SIGNAL, holder
 from probes.parse._pci_vendor import NAMES, accelerator
 
 NAME = "lspci"
-REVISION = 5
+REVISION = 6
 
 # 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
 # 0000:19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)
@@ -56,6 +56,9 @@ _STATE = lazy(r"\s{0,20}Lnk(?:Cap|Sta):\s{1,4}.{0,60}\bWidth x\d.{0,200}")
 _NUMA = lazy(r"NUMA node:? (\d{1,4})\b")
 _IOMMU = lazy(r"IOMMU group:? (\d{1,6})\b")
 _DRIVER = lazy(r"\s{1,16}Kernel driver in use: ([\w.-]{1,60})")
+# GH100 [H100 SXM5 80GB]      GA100 [A100 PCIe 80GB]      GB100 [B200]
+_BOARD = lazy(r"\[\w[^\]]{1,80}\]")
+_MODULE = lazy(r"\[[^\]]{0,60}\b(?:SXM\d?|B[23]00)\b")
 _SIZES = {"": 2**-20, "K": 2**-10, "M": 1, "G": 2**10, "T": 2**20}
 
 # Classes of display controllers and accelerators, as lspci names them.
@@ -254,6 +257,9 @@ def _endpoint(emit: Emitter, device: _Device) -> None:
     emit.fact("pci.device.responding", subject, not device.gone, device.line, device.text)
     if device.kind is _Kind.GPU:
         emit.fact("gpu.on_bus", gpu(device.pci, emit.context.host), not device.gone, device.line, device.text)
+        if _BOARD.search(device.name):
+            module = _MODULE.search(device.name) is not None
+            emit.fact("gpu.bus.module", gpu(device.pci, emit.context.host), module, device.line, device.text)
     if device.gone:
         reason = "the device answers with ones only: it has left the bus"
         for name in ("pci.link.speed", "pci.link.width", "pci.aer.uncorrectable", "pci.aer.correctable"):
@@ -407,6 +413,7 @@ FORMAT = DocumentFormat(
         "gpu.pcie.width.max",
         "gpu.numa",
         "gpu.pcie.signal_bad",
+        "gpu.bus.module",
     ),
     sniff=sniff,
     parse=parse,
