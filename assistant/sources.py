@@ -448,7 +448,7 @@ def _unknown(name: str, text: str, notes: Sequence[Note], g: _Gathering) -> None
     g.observations.append(
         Observation(LAYOUT_KNOWN, node(g.host), False, source=Source("", name), detail=world_of(text))
     )
-    g.observations += prose.alone(text, name, g.host)
+    g.observations += prose.told(text, name, g.host)
 
 
 def _all(name: str, head: bytes, reader: Reader, g: _Gathering, size: int | None) -> str:
@@ -473,8 +473,9 @@ def _read_text(
     """Read a document, and what else stands in its text."""
     if not _read_outputs(found, name, text, g, commands, unbroken, part):
         _read_document(found, name, text, g, commands, unbroken, part)
-    told = {o.value.code for o in g.observations if o.fact == "xid" and isinstance(o.value, Event)}
-    said = [o for o in prose.beside(text, name, (part.host if part else "") or g.host) if o.value not in told]
+    known = {o.value.code for o in g.observations if o.fact == "xid" and isinstance(o.value, Event)}
+    every = prose.told(text, name, (part.host if part else "") or g.host)
+    said = [o for o in every if (o.value.code if isinstance(o.value, Event) else o.value) not in known]
     g.observations += [_placed(o, part.numbers) for o in said] if part else said
 
 

@@ -39,6 +39,12 @@ _HEADLINE = lazy(r"[^\s|+}\])<]|<\?xml|\+[-=]|\s+[A-Za-z0-9]+(?:\s+[A-Za-z0-9/%]
 _LEADS = lazy(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w ]{4,12}\s*$|[+|][-=+|]{20,}\s*$|\$ \S")
 # # HELP vllm:num_requests_running ...     DCGM_FI_DEV_GPU_TEMP{gpu="0"} 42
 _METRIC = lazy(r"# (HELP|TYPE) |[A-Za-z_:][\w:]*(?:\{.*\})? [-+.\deE]+(?: \d+)?$")
+_RULED = lazy(r"\+[-=+]{10,}")
+# Nov 16 09:01:12 gpu-07 ...   2026-11-16T09:01:12 ...   [2026-11-16T09:12:33.120] error: ...   INFO 11-16 09:12:33 [...   n1:12:34 [3] NCCL INFO ...
+_LOGGED = lazy(
+    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\[? ?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|\[[A-Z][a-z]{2} \d\d \d{4} \d\d:|[IWEF]\d{4} \d\d:\d\d:\d\d"
+    r"|(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,3}\] |(?:docker|podman): Error )"
+)
 _ROOT_ENDS = lazy(r"</[\w-]{1,60}>\s*$")
 _WINDOW = 12  # lines that tell what an output is that begins there
 _SURELY = 60  # a certainty that no line of another output has by chance
@@ -199,11 +205,25 @@ def _others(lines: Sequence[str], start: int, end: int) -> Iterator[int]:
     seen: set[str] = set()
     for n in range(start + 1, end):
         line = lines[n][:_LINE]
-        if not _HEADLINE.match(line) or (shape := _shape(line)) in seen or len(seen) >= MOST:
+        headed = _HEADLINE.match(line) or (line.startswith("|") and n - 2 > start and _RULED.match(lines[n - 1]))
+        if not headed or (shape := _shape(line)) in seen or len(seen) >= MOST:
             continue
         seen.add(shape)
+        if _LOGGED.match(line) and not _LOGGED.match(lines[n - 1]):
+            if _log_begins(lines, start, n, end):
+                yield n
+            continue
         if (at := _other(lines, start, n, end)) is not None:
             yield at
+
+
+def _log_begins(lines: Sequence[str], start: int, n: int, end: int) -> bool:
+    """Whether a log begins at a line, below an output that has no such lines."""
+    if any(_LOGGED.match(line) for line in lines[start:n]):
+        return False
+    ahead, _ = recognised("\n".join(lines[start:n])[:HEAD])
+    behind, _ = recognised("\n".join(lines[n : min(end, n + _WINDOW)]))
+    return isinstance(ahead, DocumentFormat) and isinstance(behind, LogFormat)
 
 
 def _shape(line: str) -> str:
@@ -229,7 +249,10 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     if len(found) != 1 or top < _SURELY:
         return None
     ahead = recognised("\n".join(lines[start:n])[:HEAD])[0]
-    if not isinstance(ahead, DocumentFormat) or ahead is found[0]:
+    if isinstance(ahead, LogFormat):  # of which the last line is one of a log, and this is none
+        if top < _CERTAINLY or not _LOGGED.match(lines[n - 1]) or _LOGGED.match(lines[n]):
+            return None
+    elif ahead is None or ahead is found[0]:
         return None
     if not closed and found[0].sniff(lines[n]) >= top and ahead.sniff(window) >= top:
         return None  # a row of both

@@ -30,24 +30,19 @@ _OVER = lazy(
 _GPU = lazy(
     r"(?i)\bGPU[ #:]{0,2}(\d{1,2})(?![\w:.]\w)|(?<![\w.:])((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b"
 )
-_LEAST = 3  # words beside the code
+_NEAR = 2  # lines that belong to a sentence
+_LEAST = 1  # words beside the code
 _LONG = 500  # characters of a line
 
 
-def beside(text: str, name: str, host: str) -> Iterator[Observation]:
-    """What sentences beside an output tell of XIDs: that it was said, no more."""
+def told(text: str, name: str, host: str) -> Iterator[Observation]:
+    """What sentences tell of XIDs: an event as told, where they name the GPU and say nothing of a cure; else that it was said."""
+    lines = text.split("\n")
     for line, code in xids(text):
         source, shown = Source("prose", name, line.number), excerpt(line.text.strip(), 200)
-        yield Observation(XID_BESIDE, node(host), code, source=source, origin=Origin.TOLD, excerpt=shown)
-
-
-def alone(text: str, name: str, host: str) -> Iterator[Observation]:
-    """What a text of nothing but words tells of XIDs: as told, where it names the GPU and says nothing of a cure."""
-    over = _OVER.search(text) is not None
-    for line, code in xids(text, 1):
-        source, shown = Source("prose", name, line.number), excerpt(line.text.strip(), 200)
         found = _GPU.search(line.text[:_LONG])
-        if found is None or over:
+        near = "\n".join(part[:_LONG] for part in lines[max(0, line.number - 1 - _NEAR) : line.number + _NEAR])
+        if found is None or _OVER.search(near):
             yield Observation(XID_BESIDE, node(host), code, source=source, origin=Origin.TOLD, excerpt=shown)
             continue
         device = gpu(f"index:{int(found[1])}" if found[1] else normalise_pci(found[2]), host)
@@ -55,8 +50,8 @@ def alone(text: str, name: str, host: str) -> Iterator[Observation]:
         yield Observation("xid_reported", device, event, source=source, origin=Origin.TOLD, excerpt=shown)
 
 
-def xids(text: str, least: int = _LEAST) -> Iterator[tuple[Line, int]]:
-    """The XIDs that sentences tell of, with their lines; `least` words stand beside the code."""
+def xids(text: str) -> Iterator[tuple[Line, int]]:
+    """The XIDs that sentences tell of, with their lines."""
     if "xid" not in text.lower():
         return
     for line in lines_of(text):
@@ -64,5 +59,5 @@ def xids(text: str, least: int = _LEAST) -> Iterator[tuple[Line, int]]:
         found = _CODE.search(own)
         if found is None or _OTHER.search(own) or _NONE.search(own):
             continue
-        if len(_WORDS.findall(own[: found.start()] + own[found.end() :])) >= least:
+        if len(_WORDS.findall(own[: found.start()] + own[found.end() :])) >= _LEAST:
             yield line, int(found[1])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from knowledge.observation import Event, Origin
-from probes.prose import alone, beside
+from probes import prose
 from tests.cases import each
 
 
-def told(text: str, words_only: bool = True) -> list[tuple[str, str, int]]:
-    found = list((alone if words_only else beside)(text, "paste", "n1"))
+def told(text: str) -> list[tuple[str, str, int]]:
+    found = list(prose.told(text, "paste", "n1"))
     assert all(o.origin is Origin.TOLD and o.source.line for o in found)
     return [(o.fact, o.subject.id, int(str(o.value.code if isinstance(o.value, Event) else o.value))) for o in found]
 
@@ -46,4 +46,4 @@ def test_a_sentence_tells_of_an_xid(text: str, fact: str, subject: str, code: in
     ],
 )
 def test_other_lines_do_not(text: str) -> None:
-    assert told(text) == told(text, words_only=False) == []
+    assert told(text) == []
