@@ -420,6 +420,7 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
         return
     head += _fill(reader, PASTE - len(head)) if len(head) == HEAD else b""
     if len(head) < PASTE and _read_outputs(found, name, _text(head), g, commands, reader.problem is None):
+        _take_words(name, _text(head), g)
         return
     source = again if again is not None else _joined(head, reader, name)
     result = scan([source], formats.log_formats(), g.context, g.progress)
@@ -427,6 +428,8 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
         _unknown(name, _text(head), result.notes, g)
         return
     _take(result.observations, result.notes, result.inputs, g)
+    if len(head) < PASTE:
+        _take_words(name, _text(head), g)
     _unreached(name, _text(head), g)
 
 
@@ -473,6 +476,11 @@ def _read_text(
     """Read a document, and what else stands in its text."""
     if not _read_outputs(found, name, text, g, commands, unbroken, part):
         _read_document(found, name, text, g, commands, unbroken, part)
+    _take_words(name, text, g, part)
+
+
+def _take_words(name: str, text: str, g: _Gathering, part: Part | None = None) -> None:
+    """What sentences in a text tell of XIDs that nothing else in it told."""
     known = {o.value.code for o in g.observations if o.fact == "xid" and isinstance(o.value, Event)}
     every = prose.told(text, name, (part.host if part else "") or g.host)
     said = [o for o in every if (o.value.code if isinstance(o.value, Event) else o.value) not in known]

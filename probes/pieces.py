@@ -35,6 +35,8 @@ _KERNEL = lazy(
 _STARTS = frozenset("[123456789JFMASOND")
 # What an output may begin with: no field below another, no row of a framed table, no end of a bracket.
 _HEADLINE = lazy(r"[^\s|+}\])<]|<\?xml|\+[-=]|\s+[A-Za-z0-9]+(?:\s+[A-Za-z0-9/%]+)+\s*$")
+_FIELD = lazy(r"\s+[A-Z][^:]{0,60} : \S")
+_TITLE = lazy(r" +[A-Z][A-Za-z /]{2,60}$")  # of a part of `nvidia-smi -q`
 # Mon Nov 16 10:12:33 2026     +-------+     $ nvidia-smi
 _LEADS = lazy(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w ]{4,12}\s*$|[+|][-=+|]{20,}\s*$|\$ \S")
 # # HELP vllm:num_requests_running ...     DCGM_FI_DEV_GPU_TEMP{gpu="0"} 42
@@ -46,6 +48,7 @@ _LOGGED = lazy(
     r"|(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,3}\] |(?:docker|podman): Error )"
 )
 _ROOT_ENDS = lazy(r"</[\w-]{1,60}>\s*$")
+_FIRST = 6  # rows of a part without a headline, of which one tells whose it is
 _WINDOW = 12  # lines that tell what an output is that begins there
 _SURELY = 60  # a certainty that no line of another output has by chance
 _CERTAINLY = 90  # the same of one line alone
@@ -206,6 +209,8 @@ def _others(lines: Sequence[str], start: int, end: int) -> Iterator[int]:
     for n in range(start + 1, end):
         line = lines[n][:_LINE]
         headed = _HEADLINE.match(line) or (line.startswith("|") and n - 2 > start and _RULED.match(lines[n - 1]))
+        if not headed and _FIELD.match(line):  # the first of a part that was cut out of a report
+            headed = not all(_FIELD.match(line) or _TITLE.match(line) for line in lines[max(start, n - _FIRST) : n])
         if not headed or (shape := _shape(line)) in seen or len(seen) >= MOST:
             continue
         seen.add(shape)
@@ -244,6 +249,14 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     below = "\n".join(lines[n + 1 : stop + 1])[:HEAD]
     scores = [(score, form) for score, form in scored(forms, window[:HEAD]) if closed or form.sniff(below) < score]
     scores += [(score, form) for score, form in scored(forms, lines[n][:_LINE]) if score >= _CERTAINLY]
+    above = "\n".join(lines[start:n])[:HEAD]
+    if not scores:  # a part without a headline: its first row
+        rows = [
+            (score, form)
+            for score, form in scored(forms, window[:HEAD])
+            if score >= _SURELY and form.sniff(lines[n]) > 0
+        ]
+        scores = [(score, form) for score, form in rows if form.sniff(above) == 0]
     found = list(dict.fromkeys(leading(scores)))  # of those that are known by this line
     top = max((score for score, _ in scores), default=0)
     if len(found) != 1 or top < _SURELY:
@@ -257,7 +270,7 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     if not closed and found[0].sniff(lines[n]) >= top and ahead.sniff(window) >= top:
         return None  # a row of both
     at = n
-    while at - 1 > start and _LEADS.match(lines[at - 1]):
+    while at - 1 > start and (_LEADS.match(lines[at - 1]) or (lines[at][:1] == " " and _TITLE.match(lines[at - 1]))):
         at -= 1
     return at
 
