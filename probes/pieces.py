@@ -48,6 +48,7 @@ _LOGGED = lazy(
     r"|(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,3}\] |(?:docker|podman): Error )"
 )
 _ROOT_ENDS = lazy(r"</[\w-]{1,60}>\s*$")
+_PART = 30  # a certainty of rows that were picked out of a report
 _FIRST = 6  # rows of a part without a headline, of which one tells whose it is
 _WINDOW = 12  # lines that tell what an output is that begins there
 _SURELY = 60  # a certainty that no line of another output has by chance
@@ -208,7 +209,7 @@ def _others(lines: Sequence[str], start: int, end: int) -> Iterator[int]:
     seen: set[str] = set()
     for n in range(start + 1, end):
         line = lines[n][:_LINE]
-        headed = _HEADLINE.match(line) or (line.startswith("|") and n - 2 > start and _RULED.match(lines[n - 1]))
+        headed = bool(_HEADLINE.match(line) or (line.startswith("|") and n - 2 > start and _RULED.match(lines[n - 1])))
         if not headed and _FIELD.match(line):  # the first of a part that was cut out of a report
             headed = not all(_FIELD.match(line) or _TITLE.match(line) for line in lines[max(start, n - _FIRST) : n])
         if not headed or (shape := _shape(line)) in seen or len(seen) >= MOST:
@@ -250,16 +251,15 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     scores = [(score, form) for score, form in scored(forms, window[:HEAD]) if closed or form.sniff(below) < score]
     scores += [(score, form) for score, form in scored(forms, lines[n][:_LINE]) if score >= _CERTAINLY]
     above = "\n".join(lines[start:n])[:HEAD]
-    if not scores:  # a part without a headline: its first row
-        rows = [
-            (score, form)
-            for score, form in scored(forms, window[:HEAD])
-            if score >= _SURELY and form.sniff(lines[n]) > 0
-        ]
-        scores = [(score, form) for score, form in rows if form.sniff(above) == 0]
+    least = _SURELY
+    if not scores:  # a part without a headline: the row that it becomes known by
+        rows = [(score, form) for score, form in scored(forms, window[:HEAD]) if score >= _PART]
+        known = f"{above}\n{lines[n]}"
+        scores = [(score, form) for score, form in rows if form.sniff(above) == 0 and form.sniff(known) > 0]
+        least = _PART
     found = list(dict.fromkeys(leading(scores)))  # of those that are known by this line
     top = max((score for score, _ in scores), default=0)
-    if len(found) != 1 or top < _SURELY:
+    if len(found) != 1 or top < least:
         return None
     ahead = recognised("\n".join(lines[start:n])[:HEAD])[0]
     if isinstance(ahead, LogFormat):  # of which the last line is one of a log, and this is none

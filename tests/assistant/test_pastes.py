@@ -89,6 +89,7 @@ TOPO = "        GPU0    GPU1    CPU Affinity\nGPU0     X      NV18    0-47\nGPU1
 FULL = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/nvme0n1p2  1.8T  1.8T     0 100% /\ntmpfs           126G  1.2M  126G   1% /run\n"
 LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5d2f1a00-7c3e-4b1a-9f20-0c1d2e3f4a50)\n"
 DOWN = "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n\t\tRate: 10\n\t\tLink layer: InfiniBand\n"
+REMAPPED = "    Remapped Rows\n        Correctable Error                 : 0\n        Uncorrectable Error               : 3\n        Pending                           : Yes\n        Remapping Failure Occurred        : No\n"
 LOGGED = "Nov 16 09:01:12 gpu-07 nvidia-persistenced[1811]: device 0000:3b:00.0 - failed to open.\nNov 16 09:01:13 gpu-07 nvidia-persistenced[1811]: PID file unlocked.\n"
 HEALTH = f"+{'-' * 27}+{'-' * 40}+\n| {'Health Monitor Report':66} |\n+{'=' * 27}+{'=' * 40}+\n| Overall Health            | {'Healthy':38} |\n+{'-' * 27}+{'-' * 40}+\n"
 FREE = "               total        used        free      shared  buff/cache   available\nMem:           2.0Ti       120Gi       1.7Ti       1.2Gi       180Gi       1.8Ti\n"
@@ -104,6 +105,7 @@ FREE = "               total        used        free      shared  buff/cache   a
         (FULL + FULL, ["df"]),
         (FULL + LOGGED, ["df", "kernel-log"]),
         (LOGGED + FULL, ["df", "kernel-log"]),
+        (DOWN + REMAPPED, ["ibstat", "nvidia-smi-q"]),
         (LISTED + LISTED.replace("GPU 0", "GPU 1") + HEALTH, ["nvidia-smi", "dcgmi-health"]),
     ],
 )
