@@ -253,8 +253,11 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     above = "\n".join(lines[start:n])[:HEAD]
     least = _SURELY
     if not scores:  # a part without a headline: the row that it becomes known by
+        titled = n - 1 if n - 1 > start and _TITLE.match(lines[n - 1]) else n
+        window = "\n".join(lines[titled:stop])
+        above = "\n".join(lines[start:titled])[:HEAD]
         rows = [(score, form) for score, form in scored(forms, window[:HEAD]) if score >= _PART]
-        known = f"{above}\n{lines[n]}"
+        known = "\n".join(lines[start : n + 1])[:HEAD]
         scores = [(score, form) for score, form in rows if form.sniff(above) == 0 and form.sniff(known) > 0]
         least = _PART
     found = list(dict.fromkeys(leading(scores)))  # of those that are known by this line
