@@ -125,7 +125,7 @@ def _stands_out(q: Quantity, c: Compared) -> bool:
 
 def _headline(turn: Turn, q: Quantity, c: Compared) -> str:
     of_node = _busbw.unused(turn.query.text, c.value) if q.id == "bandwidth" else None
-    meaning = _HANGS if _waits(turn, q, c) else q.meaning[Against(c.kind)]
+    meaning = _HANGS if _waits(turn, q, c) else _LATE if _works_alone(q, c) else q.meaning[Against(c.kind)]
     why = (of_node or meaning).in_(turn.lang)
     return f"{_sentence(turn, q, c)}{'：' if turn.lang == 'zh' else ': '}{why}"
 
@@ -133,6 +133,10 @@ def _headline(turn: Turn, q: Quantity, c: Compared) -> str:
 _HANGS = Text(
     "the job most likely hangs or waits, as it neither ends nor works: look where each rank stands (gpudiag profile --pid PID on all of them; the one whose stack differs is waited for), then storage and data loading. Clocks that are low as well would mean that the GPU is held down.",
     "作业既不退出也不干活，多半是卡住或在等待：查看每个 rank 停在哪里（对所有 rank 运行 gpudiag profile --pid PID，调用栈与众不同的就是大家在等的），再查存储与数据加载。若时钟也很低，则是该卡被压低。",
+)
+_LATE = Text(
+    "if all are busy, they wait in a collective, and the one that works is the rank that they wait for: look there first, at its input, its host and its stack (gpudiag profile --pid PID on all of them). At 0 % of utilization they have no work.",
+    "若它们也显示忙碌，就是在集合通信中等待，在干活的那一张正是大家在等的 rank：先查它的输入、主机和调用栈（对所有 rank 运行 gpudiag profile --pid PID）。若为 0 %，则是没有任务。",
 )
 _GOES_ON = lazy(
     r"(?<![a-z])(?:still|stays?|remains?|keeps)\W{1,3}(?:shown as |listed as |marked |says )?\W?(?:running|alive|up|going|active|r(?![a-z]))|(?<![a-z])(?:no|without|not? (?:an? )?|did ?n[o']t|does ?n[o']t|has ?n[o']t|never) ?(?:any )?(?:error\w*|crash\w*|exit\w*|fail\w*|die[ds]?|end(?:ed)?|stopp?(?:ed)?)(?![a-z])"
@@ -145,6 +149,11 @@ def _waits(turn: Turn, q: Quantity, c: Compared) -> bool:
     """Whether a GPU does far less than it did while its job goes on without an error."""
     fell = q.id == "power-draw" and c.kind == Against.PAST and c.value < _QUIET * c.other
     return fell and _GOES_ON.search(turn.query.text) is not None
+
+
+def _works_alone(q: Quantity, c: Compared) -> bool:
+    """Whether one GPU draws far more than its peers, which are those that stand out."""
+    return q.id == "power-draw" and c.kind == Against.PEERS and c.other < _QUIET * c.value
 
 
 _QUIET = 0.5  # of what it drew: less is no smaller batch

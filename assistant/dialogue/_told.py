@@ -21,6 +21,7 @@ from assistant.render.labels import colon, headline, led, listed, titled
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.render.working import HELD, TOLD, at_work
 from assistant.reply import Reply
+from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin
@@ -29,7 +30,7 @@ from knowledge.text import opened
 from knowledge.workloads import named
 from rules.engine import Grade
 from rules.life import BACK_AFTER
-from rules.model import Bucket, Usable
+from rules.model import Bucket, Usable, facts_named
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
@@ -215,15 +216,27 @@ def second(turn: Turn) -> Text:
     assert d is not None
     if len(bad_roots(d.findings)) != 1:
         return NO_TEXT
-    used = {o.fact for f in bad_roots(d.findings) for o in (*f.because, *f.events)}
+    (root,) = bad_roots(d.findings)
+    used = {o.fact for o in (*root.because, *root.events)}
+    figures = {source for name in facts_named(root.rule.leads.en) for source in _made_of(name)}  # stand in the sentence
+    states = {source for name in used for source in _made_of(name)}  # that it is so is what the finding says
     rows = [
-        o for o in stated(d) if o.fact not in used and not isinstance(o.value, Event) and not o.fact.startswith("job.")
+        o
+        for o in stated(d)
+        if o.fact not in used | figures | {"gpu.vendor"}
+        and not (isinstance(o.value, bool) and o.fact in states)
+        and not isinstance(o.value, Event)
+        and not o.fact.startswith("job.")
     ]
     if not rows:
         return NO_TEXT
     return Text(*(
         listed(dict.fromkeys(words_of(d, lang).seen(o, places=False) for o in rows[:SECOND]), lang, ";") for lang in ("en", "zh")
     ))  # fmt: skip
+
+
+def _made_of(fact: str) -> tuple[str, ...]:
+    return tuple(vocabulary()[fact].derived_from)
 
 
 SECOND = 2  # readings that a first line names beside the finding

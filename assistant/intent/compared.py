@@ -437,6 +437,9 @@ def _one(side: str, called: dict[str, _Whose]) -> _Whose | None:
     return _Whose() if _ONE.search(side) else None
 
 
+_WHOLE = 100.0  # %
+
+
 def _made(
     q: Quantity,
     values: tuple[_Value, _Value],
@@ -449,6 +452,8 @@ def _made(
     if kind not in q.meaning:
         return None
     value, other = (float(f"{v.number * q.units.get(v.unit, 1.0):.9g}") for v in values)  # 940 ms are 0.94 s
+    if "%" in q.units and max(value, other) > _WHOLE:
+        return None  # a share of the time is no more than all of it: the other number names something
     whose = _one(sides[0], called) or (_one(text, called) if kind is not Against.PEERS else None) or _Whose()
     listed = _LIST_MARK.search(sides[1])
     peers = tuple(called[listed[0]].name.split(",")) if listed is not None and kind is Against.PEERS else ()

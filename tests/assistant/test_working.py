@@ -397,6 +397,12 @@ MEANT = {
     "one process holds 60 GB and does nothing, is that waste?": "idle although given to a workload",
     "GPU util fluctuates 0-100-0-100 during training, what's causing it": "It works in waves",
     "DRAM active is 0.85 and SM active 0.4 in vLLM decode, anything to gain?": "bound by memory bandwidth",
+    "Intel Max 1550 at 99% util and 158 W": "Whether it works depends on the model",
+    "MI300X GFX 100%，功耗 180W": "几乎没有有效计算",
+    "the others draw 130 W and gpu 3 draws 610 W": "the one that works is the rank that they wait for",
+    "7 张 130W，1 张 610W，都是 100%，哪个 rank 慢？": "在干活的那一张正是大家在等的 rank",
+    "Jupyter 占着 8 张卡不用，怎么办": "占卡不用的用户",
+    "how do I tell busy from useful work?": "Read power, SM active",
     "clocks fall to 1200 MHz under load at 700 W, is that throttling?": "Usual at full load",
     "满载时频率只有 1200 MHz，功耗 700 W，是故障吗": "满载时属常见",
     "gpu util 100% memory util 0% power 85W on A100, hung?": "memory stands still",
@@ -482,6 +488,11 @@ def test_a_part_without_a_share_is_no_counter(said: str) -> None:
 @each("said", MEANT)
 def test_stated_counters_are_judged_for_what_is_at_work(said: str) -> None:
     assert MEANT[said] in answered(understand(said))
+
+
+def test_figures_of_the_head_are_not_told_again_beside_it() -> None:
+    assert "Told beside it" not in answered(understand("MI300X at GFX 100 % and 180 W"))
+    assert "Told beside it: the core temperature" in answered(understand("H100 at 100 % util, 120 W and 60 C"))
 
 
 @each("said", SAID)
