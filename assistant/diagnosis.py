@@ -19,7 +19,7 @@ from assistant.render import runs
 from assistant.render.labels import at_least, headline, known_as, titled
 from assistant.render.meanings import called
 from assistant.render.words import our_words
-from assistant.render.working import at_work, changed
+from assistant.render.working import at_work, briefly, changed
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.identity import UNKNOWN_PCI
@@ -710,8 +710,8 @@ def _headline(
 
 
 def _of_work(same: Sequence[Finding]) -> bool:
-    """Whether findings are about what GPUs do."""
-    return any(o.fact.startswith("gpu.work.") for f in same for o in f.because)
+    """Whether all findings are about what GPUs do."""
+    return all(any(o.fact.startswith("gpu.work.") for o in f.because) for f in same)
 
 
 _ROOM = 110  # characters for what else is wrong: the head stays two lines of a terminal
@@ -731,7 +731,8 @@ def _more(bad: Sequence[Finding], same: Sequence[Finding], facts: FactBase) -> T
         shown += due if said[-1] else []
     named = [text for text in said if text]
     if not named:
-        return _counted(len(left))
+        kinds = briefly(facts, [f.subject for f in left]) if _of_work(left) else None
+        return Text(f". Also: {kinds.en}", f"。此外：{kinds.in_('zh')}") if kinds else _counted(len(left))
     rest = _counted(len(left) - len(shown))
     en, zh = "; ".join(t.en for t in named), "；".join(t.in_("zh") for t in named)
     return Text(f". Also: {en}{rest.en}", f"。此外：{zh}{rest.zh}")

@@ -73,6 +73,20 @@ def changed(facts: FactBase, about: Sequence[Subject] = ()) -> Text | None:
     return _sentence(facts, its, said)
 
 
+def briefly(facts: FactBase, gpus: Sequence[Subject]) -> Text | None:
+    """``GPU 2: busy and doing next to nothing; GPU 3: waiting within kernels`` of some GPUs; None where one has no class, or they are many kinds."""
+    labels = vocabulary()["gpu.work.class"].labels
+    found: dict[str, list[Subject]] = defaultdict(list)
+    for gpu in dict.fromkeys(gpus):
+        found[str(_read(facts, "gpu.work.class", gpu) or "")].append(gpu)
+    if not found or not found.keys() <= labels.keys() or len(found) > _OWNERS:
+        return None
+    said = [_sentence(facts, its, labels[kind]) for kind, its in found.items()]
+    return Text(
+        "; ".join(t.en.removesuffix(".") for t in said), "；".join(t.in_("zh").removesuffix("。") for t in said)
+    )
+
+
 def _by_class(facts: FactBase, scope: Scope, told: Sequence[str]) -> dict[str, list[Subject]]:
     found: dict[str, list[Subject]] = defaultdict(list)
     for subject in facts.subjects(scope):

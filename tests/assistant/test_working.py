@@ -655,6 +655,21 @@ def test_the_last_of_a_few_looks_tells_what_a_gpu_does_now() -> None:
     assert "GPU 0: busy at the end of the samples; at first: busy and doing next to nothing." in row.verdict.text.en
 
 
+def test_what_else_gpus_do_is_named_in_the_first_line() -> None:
+    slow = {"util": 99, "power": 230, "sm": 90, "tensor": 20, "dram": 20, "clock": 600}
+    waits = {"util": 97, "power": 280, "sm": 60, "tensor": 5, "dram": 12, "clock": 1980}
+    text = "".join(
+        scrape(H100, own).replace('gpu="0"', f'gpu="{n}"').replace("-000000000001", f"-00000000000{n}")
+        for n, own in enumerate((slow, {**SPINS, "clock": 1980}, waits))
+    )
+    d = diagnose(parse_text("input", text), load())
+    assert (
+        ". Also: GPU 1 (GPU-7d0c1f2e-0000-4000-8000-000000000001): busy and doing next to nothing; GPU 2"
+        in d.verdict.text.en
+    )
+    assert "：kernel 多在等待" in d.verdict.text.zh
+
+
 def test_gpus_that_are_held_and_idle_cost_hours() -> None:
     one = scrape(H100, {**FREE, "held": 60_000})
     eight = "".join(one.replace('gpu="0"', f'gpu="{n}"').replace("-000000000001", f"-00000000000{n}") for n in range(8))
