@@ -75,6 +75,9 @@ def since(w: Words, before: Observation, after: Observation) -> str:
 
 def since_when(w: Words, f: Finding) -> str:
     """Since when a state of what a finding is about is what it is, where earlier samples say otherwise; else when it was read."""
+    work = w.d.facts.current("gpu.work.before", f.subject)
+    if work is not None and work.at is not None and any(o.fact.startswith("gpu.work.") for o in f.because):
+        return w.t(f"Since {moment(work)}.", f"自 {moment(work)} 起。")
     changes = sorted(state_changes(w.d.facts, f.subject), key=lambda c: c[1].at or 0)
     if changes:
         return since(w, *changes[0])

@@ -16,7 +16,7 @@ from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import Words, suggest, words
 from assistant.render.labels import listed, titled
 from assistant.render.sheet import Items, Part
-from assistant.render.working import at_work
+from assistant.render.working import at_work, does
 from assistant.reply import Reply
 from knowledge.language import Text
 from knowledge.lazy import lazy
@@ -111,6 +111,21 @@ def answer(turn: Turn) -> Reply | None:
     more = [t for t in told if t != first and not (roots and t == told[0])]
     gap = "" if w.lang == "zh" else " "
     return _reply(turn, f"{verdict}{gap}{first}", _parts(w, d, roots, more), roots)
+
+
+def idle(turn: Turn) -> Reply | None:
+    """Which GPUs do nothing, by their classes: also those with which nothing is wrong. None where none does, or no counter was read."""
+    d = turn.diagnosis
+    if d is None or asked(turn.query) != "wasted" or only_said(d.facts) or turn.query.slots.pid:
+        return None
+    wasted = ("busy_idle", *_IDLE)
+    read = {gpu: d.facts.current(_CLASS, gpu) for gpu in d.facts.subjects(Scope.GPU)}
+    gpus = [gpu for gpu, o in read.items() if o is not None and o.value in wasted]
+    roots = bad_roots(d.findings)
+    if not gpus or (said := does(d.facts, gpus)) is None or any(not _of_work(f) for f in roots):
+        return None
+    about = [f for f in roots if f.subject in gpus]
+    return _reply(turn, said.in_(turn.lang), _parts(words(turn), d, about, ()), about)
 
 
 def _classes(d: Diagnosis) -> set[str]:

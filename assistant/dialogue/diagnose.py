@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, no_gpu, only_said, verdict_of
@@ -28,6 +29,7 @@ from rules.model import Bucket, Usable
 
 if TYPE_CHECKING:
     from assistant.differential import Row
+    from rules.engine import Finding
 
 CLOSEST = 3  # hypotheses that are named where nothing was looked at
 BESIDE = 4  # findings that have nothing to do with the question: so many are named
@@ -337,18 +339,24 @@ def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, says: Text, m
 
 def _beside(d: Diagnosis, shown: Diagnosis, lang: str) -> tuple[Part, ...]:
     """What else is wrong here, a line each: it was found, and it is not what was asked."""
-    from assistant.render.labels import colon, label, subject_name
+    from assistant.render.labels import colon, headline, known_as, label, subject_name
 
     there = {f.id for f in shown.findings}
     others = [f for f in bad_roots(d.findings) if f.id not in there]
     if not others:
         return ()
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for f in others:
+        alike.setdefault((str(f.severity), f.title.in_(lang)), []).append(f)
+    named, called = len({f.subject.host for f in d.findings}) > 1, known_as(d.facts)
     lines = [
-        f"{label(str(f.severity), lang)} {f.title.in_(lang)}{colon(lang)}{subject_name(f.subject, lang)}"
-        for f in others[:BESIDE]
+        f"{label(severity, lang)} {title}{colon(lang)}{subject_name(its[0].subject, lang)}"
+        if len(its) == 1
+        else f"{label(severity, lang)} {headline(its[0].title, [f.subject for f in its], lang, named=named, called=called)}"
+        for (severity, title), its in islice(alike.items(), BESIDE)
     ]
-    if len(others) > BESIDE:
-        lines.append(label("more_lines", lang).format(n=len(others) - BESIDE))
+    if len(alike) > BESIDE:
+        lines.append(label("more_lines", lang).format(n=len(alike) - BESIDE))
     return (Heading(Text("Also found here", "此外还发现").in_(lang)), Items(tuple(lines)))
 
 

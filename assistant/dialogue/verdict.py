@@ -25,6 +25,7 @@ from assistant.intent.query import Slots
 from assistant.render.labels import aside, colon, label, led, listed
 from assistant.render.meanings import meaning
 from assistant.render.sheet import Fields, Items, Paragraph, Part
+from assistant.render.working import does
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Origin, Scope
@@ -201,8 +202,9 @@ def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, unti
             return clean(d.verdict.text.in_(w.lang))
         if seen and (lost := _base_unread(w)):
             of = w.t(f"on {what}" if what else "in what was read", f"{_spaced(what)}" if what else "已读内容")
-            return w.t(f"Nothing wrong was found {of}, but that is no full yes: {lost} not read{_how(w, ' (', ')')}.",
-                       f"{of}未发现问题，但还不能完全肯定：未读取{lost.rstrip()}{_how(w, '（', '）')}。")  # fmt: skip
+            work = (does(d.facts, where.subjects) if where.narrow else None) or NO_TEXT
+            return w.t(f"Nothing wrong was found {of}, but that is no full yes: {lost} not read{_how(w, ' (', ')')}. {work.en}".rstrip(),
+                       f"{of}未发现问题，但还不能完全肯定：未读取{lost.rstrip()}{_how(w, '（', '）')}。{work.in_('zh')}")  # fmt: skip
         return w.t(f"{first}: nothing was read of {what}.", f"{first}：没有读到{_spaced(what)}的任何信息。")
     if not about:
         of = w.t(f"on {what}", what) if what else w.t("in what was looked at", "所查看的内容")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad as bad_findings
 from assistant.diagnosis import bad_roots
-from assistant.dialogue import _most, cause
+from assistant.dialogue import _most, _work, cause
 from assistant.dialogue._blamed import Blamed, elsewhere, of_kind, other_end
 from assistant.dialogue._captures import since_when
 from assistant.dialogue._scope import scoped
@@ -45,7 +45,9 @@ def answer(turn: Turn) -> Reply:
     """The things of the kind that is asked about on which something wrong was found, worst first, and the others."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
-    if (most := bottleneck(turn) or _most.answer(turn) or _silent(turn) or _left_out(turn)) is not None:
+    if (
+        most := bottleneck(turn) or _work.idle(turn) or _most.answer(turn) or _silent(turn) or _left_out(turn)
+    ) is not None:
         return most
     text = turn.query.text
     w, usable, kinds = words(turn), asks_usable(text), kinds_asked(text)

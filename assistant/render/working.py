@@ -73,6 +73,16 @@ def changed(facts: FactBase, about: Sequence[Subject] = ()) -> Text | None:
     return _sentence(facts, its, said)
 
 
+def does(facts: FactBase, gpus: Sequence[Subject]) -> Text | None:
+    """``GPU 3: busy 98 %, working 93 % (640 of 700 W): bound by tensor cores.`` What some GPUs do, whatever it is; None where it was not told."""
+    labels, found = vocabulary()["gpu.work.class"].labels, defaultdict[str, list[Subject]](list)
+    for gpu in gpus:
+        if (kind := _read(facts, "gpu.work.class", gpu)) in labels:
+            found[str(kind)].append(gpu)
+    said = [_do(facts, kind, its) for kind, its in found.items()][:_OWNERS]
+    return Text(" ".join(t.en for t in said), "".join(t.in_("zh") for t in said)) if said else None
+
+
 def briefly(facts: FactBase, gpus: Sequence[Subject]) -> Text | None:
     """``GPU 2: busy and doing next to nothing; GPU 3: waiting within kernels`` of some GPUs; None where one has no class, or they are many kinds."""
     labels = vocabulary()["gpu.work.class"].labels

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from assistant.diagnosis import Diagnosis, State, diagnose
-from assistant.dialogue import Turn, answerer
+from assistant.dialogue import Turn, _work, answerer
 from assistant.find import topic
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent, Query
@@ -668,6 +668,21 @@ def test_what_else_gpus_do_is_named_in_the_first_line() -> None:
         in d.verdict.text.en
     )
     assert "：kernel 多在等待" in d.verdict.text.zh
+
+
+def test_what_a_gpu_does_is_told_also_where_nothing_is_wrong() -> None:
+    text = "".join(
+        scrape(H100, own).replace('gpu="0"', f'gpu="{n}"').replace("-000000000001", f"-00000000000{n}")
+        for n, own in enumerate((GOOD, SPINS, FREE))
+    )
+    d = diagnose(parse_text("input", text), load())
+    query = understand("which gpu is idle?")
+    reply = _work.idle(Turn(query, query.lang, load(), d))
+    assert reply is not None
+    assert "doing next to nothing. GPU 2" in reply.headline
+    assert reply.headline.endswith("idle and free.")
+    query = understand("what is GPU 0 doing?")
+    assert "bound by tensor cores" in answerer(query.intent).answer(Turn(query, query.lang, load(), d)).headline
 
 
 def test_gpus_that_are_held_and_idle_cost_hours() -> None:
