@@ -63,6 +63,18 @@ def test_a_recording_of_one_moment_is_still() -> None:
     assert (empty.still, empty.begin, empty.frames, empty.frame(5), empty.next(0)) == (True, 0, (), None, None)
 
 
+def test_timed_readings_of_a_file_are_its_end() -> None:
+    """A scrape with times, of which nobody says when it was looked at."""
+    busy = [
+        Observation("gpu.utilization.core", gpu("0000:3b:00.0", "n1"), 90 + i, at=i * SECOND, clock=Clock.REALTIME)
+        for i in (1, 2)
+    ]
+    line = Timeline.of(Seen("n1", tuple(busy)))
+    frame = line.frame(line.end)
+    assert frame is not None
+    assert frame.gpus[0].value("utilization") == 92
+
+
 def test_states_belong_to_the_end_unless_a_frame_tells_them() -> None:
     line = story()
     middle = line.at(line.begin + 60 * SECOND)
