@@ -656,8 +656,8 @@ def test_the_last_of_a_few_looks_tells_what_a_gpu_does_now() -> None:
 
 
 def test_what_else_gpus_do_is_named_in_the_first_line() -> None:
-    slow = {"util": 99, "power": 230, "sm": 90, "tensor": 20, "dram": 20, "clock": 600}
-    waits = {"util": 97, "power": 280, "sm": 60, "tensor": 5, "dram": 12, "clock": 1980}
+    slow: Figures = {"util": 99, "power": 230, "sm": 90, "tensor": 20, "dram": 20, "clock": 600}
+    waits: Figures = {"util": 97, "power": 280, "sm": 60, "tensor": 5, "dram": 12, "clock": 1980}
     text = "".join(
         scrape(H100, own).replace('gpu="0"', f'gpu="{n}"').replace("-000000000001", f"-00000000000{n}")
         for n, own in enumerate((slow, {**SPINS, "clock": 1980}, waits))
