@@ -62,7 +62,7 @@ def compared(said: str) -> tuple[GpuSpec, ...]:
 # moving from 8xA100 to 8xH100, what speedup | how much faster is H200 than H100
 _MOVES = lazy(
     r"(?<![a-z])(?:mov(?:e|ing)|upgrad(?:e|ing)|migrat(?:e|ing)|switch(?:ing)?|going|go) from [^?]{2,40} to [^?]{2,80}(?:speed ?up|faster|gain|expect|worth)"
-    r"|(?<![a-z])(?:how much (?:faster|slower|better)|what speed ?up|(?:is|are) (?:an? |the )?[a-z0-9 -]{2,20} (?:much |a lot |really )?(?:faster|slower|better|cheaper)) [^?]{0,30}(?<![a-z])(?:than|over|from|versus|vs)(?![a-z])|从.{2,20}(?:换|升级|迁移)到.{2,30}(?:快|提升|加速)",
+    r"|(?<![a-z])(?:how much (?:faster|slower|better)|what speed ?up|(?:is|are) (?:an? |the )?[a-z0-9 -]{2,20} (?:much |a lot |really )?(?:faster|slower|better|cheaper)) [^?]{0,30}(?<![a-z])(?:than|over|from|versus|vs)(?![a-z])|比[^，。；]{2,16}(?:慢|快)|从.{2,20}(?:换|升级|迁移)到.{2,30}(?:快|提升|加速)",
     re.IGNORECASE,
 )
 
@@ -144,7 +144,7 @@ _FIGURES = (
 )  # fmt: skip
 # What may stand beside them in a question that is of nothing else.
 _AROUND = lazy(
-    r"请问|一下|我想知道|查一?下|单卡|单张|一张|一块|每张|每块|支持|有没有|能不能用|有|的|是|为|能到|能有|可以|到底|大概|理论上?|峰值|最大|标称|官方|总共|一共|多少|多大|多高|几条|几|什么|啥|和|呢|吗|么|没有|支不支持"
+    r"请问|一下|我想知道|查一?下|单卡|单张|一张|一块|每张|每块|支持|有没有|能不能开|能不能用|能开|能用|能上|有|的|是|为|能到|能有|可以|到底|大概|理论上?|峰值|最大|标称|官方|总共|一共|多少|多大|多高|几条|几|什么|啥|和|呢|吗|么|没有|支不支持"
     r"|(?<![a-z])(?:what|what's|whats|is|are|the|an?|of|how|much|many|big|large|does|do|have|has|support|there|on|for|single|one|please|links?|in|it|its|nvidia|amd|gpus?|card|gen|theoretical|dense)(?![a-z])"
     r"|(?<![a-z])(?:tb/s|gb/s|gib|gb|tflops|watts?|[gwt])(?![a-z])|[\s?？!！。,，:：'’/（）()-]",
     re.IGNORECASE,

@@ -60,6 +60,10 @@ def done_to(identifier: str, marked: str) -> bool:
     ahead = words_of(marked[: how.start()]) if how is not None else []
     words = words_of(marked[how.end() :] if how is not None else marked)
     things = sorted((start, name) for name, runs in _runs("thing").items() for start, _, _ in runs.find(words))
+    if words and words[0] in _AHEAD:  # 怎么把 ECC 关掉: what it is done to stands ahead of the verb
+        about = {name for start, name in things if start < _NEAR_AHEAD}
+        done = named("verb", words[:_NEAR_AHEAD])
+        return any(about >= set(d.things) and not done.keys().isdisjoint(d.verbs) for d in howtos()[identifier].does)
     before = {name for name, runs in _runs("thing").items() for _, end, _ in runs.find(ahead) if end == len(ahead)}
     return any(
         not before.isdisjoint(does.things) or not _next(things, end).isdisjoint(does.things)
@@ -81,6 +85,7 @@ def _next(things: Sequence[tuple[int, str]], end: int) -> set[str]:
 
 _PLACES = frozenset(("gpu", "one-gpu"))
 _NEAR = 2  # words between how and the verb: "how do I safely ..."
+_AHEAD, _NEAR_AHEAD = frozenset("把给将"), 12
 _WEIGHT = {True: 1.0, False: 0.5}  # a Han character is half a word: 怎么查是谁占了 GPU
 
 

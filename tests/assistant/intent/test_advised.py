@@ -52,6 +52,12 @@ from tests.cases import each
         ("返修回来要跑哪些测试", "after-repair"),
         ("怎么避免坏节点再被用到", "keep-bad-gpu-out"),
         ("新买的机器怎么验收", "burn-in"),
+        ("NVLink 实时带宽怎么看", "nvlink-in-use"),
+        ("NVML version mismatch 了", "smi-version-mismatch"),
+        ("虚机里认不到直通的显卡", "gpu-not-seen-in-vm"),
+        ("leaf 交换机割接会影响训练吗", "switch-upgrade-beside-jobs"),
+        ("设备插件一直重启", "device-plugin-fails"),
+        ("国产卡和 N 卡能一起训吗", "makers-in-one-job"),
     ],
 )
 def test_advice_is_found(said: str, page: str) -> None:

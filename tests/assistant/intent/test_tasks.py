@@ -37,7 +37,7 @@ def test_every_task_is_found_by_its_verb_and_things(one: tuple[Howto, Does], fra
 
 @pytest.mark.parametrize(
     ("said", "task"),
-    [("how to cordon a k8s node with a bad gpu", "drain-kubernetes"), ("how do I disable ecc", "disable-ecc"), ("怎么看哪张卡慢", "find-straggler"), ("怎么看 GPU 有没有降频", "read-throttle-reasons"), ("怎么查是谁占了 GPU", "find-gpu-users"), ("ECC 怎么开？", "enable-ecc"), ("ECC 怎么关？", "disable-ecc"), ("how do you cordon a node", "drain-kubernetes"),
+    [("how to cordon a k8s node with a bad gpu", "drain-kubernetes"), ("how do I disable ecc", "disable-ecc"), ("怎么看哪张卡慢", "find-straggler"), ("怎么看 GPU 有没有降频", "read-throttle-reasons"), ("怎么查是谁占了 GPU", "find-gpu-users"), ("怎么给 2 号卡限功率到 350W", "set-power-limit"), ("ECC 怎么开？", "enable-ecc"), ("ECC 怎么关？", "disable-ecc"), ("how do you cordon a node", "drain-kubernetes"),
      ("how do I kill a zombie process that still holds GPU memory", "kill-stuck-process")],
 )  # fmt: skip
 def test_the_thing_right_behind_the_verb_decides(said: str, task: str) -> None:
