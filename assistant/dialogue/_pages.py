@@ -197,7 +197,20 @@ def close_page(query: Query) -> str:
     near = next((n for n in asked.nearest(read(query)) if n.id.startswith(("advice ", "howto "))), None)
     if near is None:
         return ""
-    return near.id if any(near.score >= share and near.held >= held for share, held in _CLOSE) else ""
+    close = any(near.score >= share and near.held >= held for share, held in _CLOSE)
+    return near.id if close and _speaks_of(near.id, query) else ""
+
+
+def _speaks_of(name: str, query: Query) -> bool:
+    """Whether a page has one of the Latin names of a Chinese question: "nvidia-smi 里 Pwr 显示 N/A" is about Pwr, and A100 about A100."""
+    said = read(query).casefold()
+    names = {w for w in _NAME.findall(said) if w not in _ANYWHERE} if not said.isascii() else set()
+    sheet = page(name, query.lang)
+    return not names or sheet is None or any(n in str(sheet.data).casefold() for n in names)
+
+
+_NAME = lazy(r"[a-z][a-z0-9]+")
+_ANYWHERE = frozenset(("nvidia", "smi", "gpu", "gpus"))
 
 
 _MESSAGES = frozenset({"pytorch", "cuda", "nccl", "rule"})  # what programs and drivers print

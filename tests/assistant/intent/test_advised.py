@@ -58,6 +58,9 @@ from tests.cases import each
         ("leaf 交换机割接会影响训练吗", "switch-upgrade-beside-jobs"),
         ("设备插件一直重启", "device-plugin-fails"),
         ("国产卡和 N 卡能一起训吗", "makers-in-one-job"),
+        ("卡掉线了，不重启能拉回来吗", "lost-gpu-without-reboot"),
+        ("ssh 一直超时，ping 能通", "pings-without-ssh"),
+        ("怎么区分是驱动还是硬件的问题", "hardware-or-driver"),
     ],
 )
 def test_advice_is_found(said: str, page: str) -> None:
