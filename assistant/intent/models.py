@@ -144,7 +144,7 @@ _FIGURES = (
 )  # fmt: skip
 # What may stand beside them in a question that is of nothing else.
 _AROUND = lazy(
-    r"请问|一下|我想知道|查一?下|单卡|单张|一张|一块|每张|每块|支持|有没有|能不能开|能不能用|能开|能用|能上|有|的|是|为|能到|能有|可以|到底|大概|理论上?|峰值|最大|标称|官方|总共|一共|多少|多大|多高|几条|几|什么|啥|和|呢|吗|么|没有|支不支持"
+    r"请问|一下|我想知道|查一?下|单卡|单张|一张|一块|每张|每块|支持|有没有|能不能开|能不能用|能开|能用|能上|有|的|是|为|能到|能有|可以|到底|大概|理论上?|峰值|最大|标称|官方|总共|一共|多少|多大|多高|几条|条|几|什么|啥|和|呢|吗|么|没有|支不支持"
     r"|(?<![a-z])(?:what|what's|whats|is|are|the|an?|of|how|much|many|big|large|does|do|have|has|support|there|on|for|single|one|please|links?|in|it|its|nvidia|amd|gpus?|card|gen|theoretical|dense)(?![a-z])"
     r"|(?<![a-z])(?:tb/s|gb/s|gib|gb|tflops|watts?|[gwt])(?![a-z])|[\s?？!！。,，:：'’/（）()-]",
     re.IGNORECASE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from knowledge.catalog.lookup import Term, glossary
@@ -20,6 +21,9 @@ _OFF = lazy(
 _SAME = lazy(
     r"(?<![a-z])(?:to (?:be )?(?:the )?(?:match\w*|same|equal|identical)|match the|same version)(?![a-z])|一致|相同|同一?版本|匹配"
 )
+_HAPPENED = lazy(
+    r"报(?:了|错|警)?\s*ecc|ecc\s*(?:报|出错|错误|告警)", re.IGNORECASE
+)  # 报 ECC 了要不要下线: after an error
 # "We see NVLS in the log, do I need it?": of what is needed only a pronoun stands in the clause that asks.
 _CLAUSE = lazy(r"[，。；,;?？!！]")
 _IT = lazy(r"(?<![a-z])(?:it|that|this|them|one)(?![a-z])|它|这个|那个|这东西")
@@ -28,7 +32,7 @@ _IT = lazy(r"(?<![a-z])(?:it|that|this|them|one)(?![a-z])|它|这个|那个|这�
 def needed(text: str) -> Term | None:
     """The term that a sentence asks the need of; None where it asks nothing of the kind, or of a thing of which nobody asks."""
     for clause in _CLAUSE.split(text):
-        if _OFF.search(clause) or _SAME.search(clause):
+        if any(p.search(clause) for p in (_OFF, _SAME, _HAPPENED)):
             continue  # "need" would say the contrary of what is asked: whether to do without it
         if _ASKS.search(plain := _plain(clause)):
             return _named(plain) or (_named(_plain(text)) if _IT.search(plain) else None)

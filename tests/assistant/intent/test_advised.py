@@ -61,6 +61,8 @@ from tests.cases import each
         ("卡掉线了，不重启能拉回来吗", "lost-gpu-without-reboot"),
         ("ssh 一直超时，ping 能通", "pings-without-ssh"),
         ("怎么区分是驱动还是硬件的问题", "hardware-or-driver"),
+        ("有卡报 ECC 错误了，需要先下线吗", "ecc-error-still-usable"),
+        ("报修需要准备什么材料", "rma-ticket"),
     ],
 )
 def test_advice_is_found(said: str, page: str) -> None:
