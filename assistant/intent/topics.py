@@ -225,11 +225,8 @@ def _asked_for(task: Topic, said: str) -> bool:
     """Whether a task has more of a sentence than a word by chance: "verify a GPU before returning it to the pool" is no `uncordon`."""
     from assistant.find import asked
 
-    if task.kind != "howto":
-        return True
-    # of Chinese most pairs of characters lie across two words, so that shares of it say little, but that it has none
-    share = asked.share(said, task.id)
-    return share >= _TASK if said.isascii() else share > 0
+    # of Chinese most pairs of characters lie across two words, so that shares of it say little
+    return task.kind != "howto" or not said.isascii() or asked.share(said, task.id) >= _TASK
 
 
 _TASK = 0.15
