@@ -171,6 +171,11 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
             f"{led(f'No, {act} is needed', needed.title, 'en')}. {needed.action}",
             f"不行，需要{act}：{w.quoted(needed.title)}。{needed.action}",
         )
+    if more is not None and should.either:  # "reset or reboot": there is no "no" to that
+        lead = f"{should.doing.en[0].upper()}{should.doing.en[1:]} is not enough"
+        return w.t(
+            f"{led(lead, more.title, 'en')}. {more.action}", f"{doing}不够：{w.quoted(more.title)}。应当 {more.action}"
+        )
     if more is not None:  # of one GPU whose spare rows are used up no reset saves it, whatever else a reset would end
         return w.t(
             f"{led('No, that is not enough', more.title, 'en')}. {more.action}",

@@ -45,7 +45,8 @@ def capped(text: str) -> Capped | None:
     watts, share, model = _WATTS.search(plain), _SHARE.search(plain), MODEL.search(text)
     if watts is None and share is None and not _FROM_TO.search(plain):
         return None
-    name = model[0].strip().upper().removesuffix("S") if model else ""
+    name = model[0].strip().upper() if model else ""
+    name = name if candidates(name) else name.removesuffix("S")  # H100s, and L40S
     most = max((spec.tdp_w or 0.0 for spec in candidates(name)), default=0.0) if name else 0.0
     said = float(watts[1]) if watts else None
     if both := _FROM_TO.search(plain):

@@ -125,6 +125,17 @@ def _of_what_is_here(query: Query, text: str) -> bool:
     return _NEED.search(text) is not None or bool(not query.page and (of.rank or of.pid or of.job or of.node))
 
 
+# Which remedy it takes, and whether one may be taken: decided by what the files show, and in general only where that is asked.
+_REMEDIES = frozenset(
+    f"advice {name}"
+    for name in ("reset-or-reboot", "reset-reboot-or-return", "return-or-reboot", "reset-beside-jobs", "when-to-return-a-gpu", "reseat-or-rma")
+)  # fmt: skip
+_OF_ALL = lazy(
+    rf"{_L}(?:difference|differ|in general|generally|usually|when (?:should|do|does|is|to)|how many|how long|policy|rule of thumb|an? (?:gpu|card|node|reset|reboot|rma) (?:is|does|helps|takes))(?![a-z])|区别|一般|通常|什么时候|多少次",
+    _I,
+)
+
+
 _OF_HEAT = lazy(r"heat|(?<![a-z])hot|thermal|过热|温度", _I)  # the symptom has its temperatures
 
 
@@ -141,6 +152,8 @@ def meant(query: Query) -> Intent | None:
     if steps(text) == "resume" or _ANY_WRONG.search(text):
         return Intent.DIAGNOSE
     if query.intent in (Intent.EXPLAIN, Intent.FIX, Intent.UNKNOWN, Intent.PROBE) and _SHALL.search(text):
+        return Intent.VERDICT
+    if query.intent is Intent.EXPLAIN and query.page in _REMEDIES and not (_OF_ALL.search(text) or _MEANS.search(text)):
         return Intent.VERDICT
     if asks_of_others(text) and _FINE.search(text) and not _COMPARES.search(text):
         return Intent.VERDICT
@@ -183,7 +196,8 @@ def of_given(query: Query) -> Query:
     if wish is None:
         return query
     asks = wish in (Intent.WHICH, Intent.EVENTS)
-    return replace(query, intent=wish, observations=() if asks else query.observations)
+    page = "" if query.page in _REMEDIES else query.page
+    return replace(query, intent=wish, page=page, observations=() if asks else query.observations)
 
 
 def _bare(query: Query) -> str:

@@ -357,7 +357,7 @@ _A_MODEL = lazy(r"(?<![a-z])(?:models?|param\w*|moe|llm)(?![a-z])|模型|参数"
 
 
 def _memory(text: str) -> Memory | None:
-    text = _with_size(text)
+    said, text = text, _with_size(text)
     size = _PARAMETERS.search(text)
     specs, gib = _specs(text), _GIB.search(text)
     placed = (specs or gib is not None) and _ASKS_PLACE.search(text) is not None
@@ -368,7 +368,7 @@ def _memory(text: str) -> Memory | None:
         return None
     parameters = float(size["n"]) * _OF[size["u"][0].casefold()]
     use = "lora" if _LORA.search(text) else "train" if _TRAINS.search(text) else "serve" if _SERVES.search(text) else ""
-    bits = next((n for n, pattern in _BITS if pattern.search(text)), 0)
+    bits = next((n for n, pattern in _BITS if pattern.search(text)), 8 if _IN_FP8.search(said) else 0)
     # of several sizes of a model the smallest: what fits there fits the others
     model = min(specs, key=lambda s: s.memory_gib or 0.0) if specs else None
     gpus = _count(_GPUS, text) or (1 if _ONE.search(text) else 0)
@@ -395,6 +395,8 @@ def _too_large(parameters: float, bits: int, memory: float) -> bool:
     return memory > 0 and 1.2 * parameters / 1e9 * (bits or 16) / 8 > 0.9 * memory
 
 
+# published in FP8 (model cards): nobody serves them in 16 bits
+_IN_FP8 = lazy(r"(?<![a-z])(?:deepseek[- ]?(?:v3(?:\.[0-9])?|r1)|kimi[- ]?k2)(?![0-9a-z]|[- ]?distill)", _I)
 # Total parameters in billions of models whose names do not tell them: their model cards.
 _SIZES = (
     ("671", lazy(r"(?<![a-z])deepseek[- ]?(?:v3(?:\.[0-9])?|r1)(?![0-9a-z])", _I)),

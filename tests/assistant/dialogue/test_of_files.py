@@ -371,3 +371,16 @@ def test_no_other_topic_is_read_into_a_question_about_files(said: str, wish: Int
 
 def test_what_asks_to_look_already_is_left_as_it_is() -> None:
     assert understand("what is the last collective that rank 5 completed?").intent is Intent.DIAGNOSE
+
+
+@each(
+    ("said", "wish"),
+    [
+        ("does this need a reboot or just a reset?", Intent.VERDICT),
+        ("is it safe to reset only that gpu while others train?", Intent.VERDICT),
+        ("rma or reset first?", Intent.VERDICT),
+        ("when should I reset and when reboot?", None),
+    ],
+)
+def test_which_remedy_it_takes_is_decided_by_what_the_files_show(said: str, wish: Intent | None) -> None:
+    assert meant(understand(said)) is wish
