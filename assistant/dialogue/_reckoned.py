@@ -110,11 +110,12 @@ def _size(nbytes: float) -> str:
 
 def _kv(f: KvCache, lang: str) -> Reply:
     each = f.per_token * f.bits / 16
-    whole = each * f.tokens
+    whole = each * f.tokens * f.requests
+    several = f.requests > 1
     shown = f"{f.tokens / 1024:g}k" if f.tokens >= 1024 and f.tokens % 1024 == 0 else f"{f.tokens:,.0f}"
     head = Text(
-        f"{_size(whole)} for one request of {shown} tokens: {f.model} takes {each / 1024:g} KiB a token in {f.bits} bits.",
-        f"一个 {shown} token 的请求需 {_size(whole)}：{f.model} 每 token {each / 1024:g} KiB（{f.bits} 位）。",
+        f"{_size(whole)} for {f'{f.requests:,} requests' if several else 'one request'} of {shown} tokens: {f.model} takes {each / 1024:g} KiB a token in {f.bits} bits.",
+        f"{f'{f.requests:,} ' if several else '一'}个 {shown} token 的请求需 {_size(whole)}：{f.model} 每 token {each / 1024:g} KiB（{f.bits} 位）。",
     )
     more = (
         Text(

@@ -26,7 +26,7 @@ _ONE = rf"(?:(?:an?|one|1|single|same|each|every)[ -]?{_HOSTS}|intra[ -]?node|(?
 _ACROSS_EN = (
     lazy(rf"(?<![a-z])(?:{_FINE}[^.;]{{0,40}}?(?:{_ONE})|(?:{_ONE})[^.;]{{0,30}}?{_FINE})(?![a-z])", _I),
     lazy(
-        rf"(?<![a-z])(?:{_TROUBLE}[^.;]{{0,60}}?(?:(?:on|over|across|between|with|using|for|at) (?:the )?{_N}(?:[ -]?{_HOSTS})?(?![a-z0-9])|multi[ -]?nodes?|inter[ -]?nodes?|cross[ -]?nodes?|across nodes|between nodes)"
+        rf"(?<![a-z])(?:{_TROUBLE}[^.;]{{0,60}}?(?:(?:on|over|across|between|with|using|for|at|when) (?:the )?{_N}(?:[ -]?{_HOSTS})?(?![a-z0-9])|multi[ -]?nodes?|inter[ -]?nodes?|cross[ -]?nodes?|across nodes|between nodes)"
         rf"|(?:(?:on|over|across|between|with|using|at) (?:the )?{_N}(?: [a-z]+)?(?:[ -]?{_HOSTS})?|multi[ -]?nodes?|inter[ -]?nodes?|cross[ -]?nodes?|across nodes|between nodes)[^.;]{{0,30}}?{_TROUBLE})(?![a-z])",
         _I,
     ),

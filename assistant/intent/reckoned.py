@@ -28,6 +28,7 @@ class KvCache(NamedTuple):
     tokens: float
     per_token: float  # bytes, in 16 bits
     bits: int  # of a value; 16 where nobody said
+    requests: int  # at the same time
     shape: str  # what `per_token` was worked out from
 
 
@@ -98,6 +99,10 @@ _HOW_MUCH = lazy(
     _I,
 )
 _EIGHT_BITS = lazy(r"(?<![a-z0-9])(?:fp8|int8|8[- ]?bit)(?![0-9])", _I)
+_AT_ONCE = lazy(
+    r"(?<![\w.])(?P<n>[1-9][0-9]{0,4})\s?(?:concurrent |parallel |simultaneous )?(?:users?|requests?|seqs?|sequences|streams?|sessions?|chats?|并发|个?用户|个?请求|路)(?![a-z])",
+    _I,
+)
 # layers, KV heads, size of a head: config.json of each model
 _SHAPES: tuple[tuple[str, str, tuple[int, int, int]], ...] = (
     ("Llama 3 405B", r"llama[- ]?3(?:\.[0-9])?[- ]?405b", (126, 8, 128)),
@@ -132,9 +137,9 @@ def kv_cache(text: str) -> KvCache | None:
     scale = {"k": 1024.0, "m": 1024.0**2}.get((context["k"] or ("k" if context["bare"] else "")).casefold(), 1.0)
     tokens = float(context["n"] or context["bare"]) * scale
     bits = 8 if _EIGHT_BITS.search(text) else 16
-    return KvCache(
-        name, tokens, 2.0 * layers * heads * size * 2, bits, f"2 x {layers} x {heads} x {size} x {bits // 8}"
-    )
+    many = _AT_ONCE.search(text)
+    shape = f"2 x {layers} x {heads} x {size} x {bits // 8}"
+    return KvCache(name, tokens, 2.0 * layers * heads * size * 2, bits, int(many["n"]) if many else 1, shape)
 
 
 # --- the price of a token ----------------------------------------------------------------------

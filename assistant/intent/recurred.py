@@ -24,7 +24,7 @@ _CURES = (
     ("replacement", r"rma(?:'?e?d)?(?![a-z])|(?:swap(?:ped|ping)?|replac(?:ed|ing|ement)|chang(?:ed|ing)|new)(?: of)?(?: out)?(?: (?:the|a|our|this|that|it))?(?: (?:gpu|card|board|cable|riser|part))?|换(?:了|过|完)?(?:新|一?[张块])?(?:卡|线|板|gpu|(?![^，。；,;]{0,4}(?:任务|作业|程序|进程|模型|代码|脚本|镜像|容器|框架|数据|用户|人|版本|驱动)))"),
 )  # fmt: skip
 _ANY = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _CURES)
-_AGAIN_EN = r"(?<![a-z])(?:again|back(?! (?:up|online|in (?:service|production|rotation|the (?:pool|cluster))|to normal|alive|and running))|came back(?! (?:up|online|clean|fine|healthy|ok))|comes back|returned|returns|recur\w*|re-?appear\w*|re-?occur\w*|still|once more|anew|same (?:xid|error|fault|thing|gpu|card)|(?:second|third|fourth|fifth|2nd|3rd|[4-9]th) time)(?![a-z])"
+_AGAIN_EN = r"(?<![a-z])(?:again|back(?! (?:up|online|in (?:service|production|rotation|the (?:pool|cluster))|to normal|alive|and running))|came back(?! (?:up|online|clean|fine|healthy|ok))|comes back|returned|returns|recur\w*|re-?appear\w*|re-?occur\w*|still|once more|anew|even after|every (?:few|couple(?: of)?|other|[2-9]|two|three|four) (?:days?|weeks?|hours?)|same (?:xid|error|fault|thing|gpu|card)|(?:second|third|fourth|fifth|2nd|3rd|[4-9]th) time)(?![a-z])"
 _AGAIN_ZH = r"(?:(?<=[后了过])|(?<![\u4e00-\u9fff]))还(?:有|在|会|报|出)|依旧|没解决|没(?:有)?(?:用|效果)(?!过)|又|再次|再度|还是|仍|依然|照样|复发|重现|重新出现|第[二三四五2-9]次"
 _AFTER_EN = lazy(
     rf"(?<![a-z])(?:after|since|post|despite|following|even with)\s+(?:[a-z']+\s+){{0,4}}?(?:{_ANY})(?![a-z])", _I
@@ -45,6 +45,7 @@ _TIMES = lazy(
     r"(?<![a-z0-9])(?:second|third|fourth|fifth|sixth|2nd|3rd|[4-9]th|[1-9][0-9]th)(?![a-z])[^,.;?!]{0,40}?(?<![a-z])(?:time|this (?:week|month|year|quarter)|today|in a row|in (?:a|one|two|three|[0-9]+) (?:days?|weeks?|months?)|since)(?![a-z])"
     r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|several|multiple|[2-9]|[1-9][0-9]) times|[2-9]x)\s+(?:(?:on|for|with|from|by|to) (?:(?:the|that|this|one|same|very|our|my) )*(?:[a-z]+ ?[0-9]*|[0-9]+),?\s+)?(?:this|in|since|today|already|now|within|a|per|over|during|last)(?![a-z])"
     r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|several|multiple|[2-9]|[1-9][0-9]) times)\s+on (?:the|that|this|one) (?:very )?(?:same )?(?:gpu|card|node|board|slot)(?![a-z])"
+    r"|(?<![a-z])every (?:few|couple(?: of)?|other|[2-9]|two|three|four) (?:days?|weeks?|hours?)(?![a-z])"
     r"|(?<![a-z])(?:keeps? (?:coming back|happening|returning|recurring)|happens? again and again|again and again|over and over)(?![a-z])"
     r"|第\s?[二三四五六七八九十2-9]\s?次|(?:已经|都|[这本上]周|[这本上]个?月|今天|昨天|最近|同一(?:张|块|个)?(?:卡|gpu|节点))[^，。；]{0,14}[两二三四五六七八九十2-9]\s?次|反复(?:出现|掉|报)|三番五次|隔三差五|屡次",
     _I,

@@ -94,6 +94,10 @@ def reports_trouble(clause: str) -> bool:
     return _BAD.search(clause) is not None and _NUMBER.search(numerals(clause)) is None
 
 
+# HBM3e at 90 C: the generation is no value
+_HBM = lazy(r"(?<![a-z])hbm[ -]?[2-4]e?(?![a-z0-9.])", re.IGNORECASE)
+
+
 def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[tuple[str, str]] = ()) -> Stated:
     """The facts that a sentence states, about the things that it names.
 
@@ -104,7 +108,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     if not _worth(found.marked):
         return Stated()
     text, originals, counted = _without_models(said, found)
-    text = things.without_differences(_with_rate(text))
+    text = _HBM.sub(lambda m: "hbm" + " " * (len(m[0]) - 3), things.without_differences(_with_rate(text)))
     text = _INTRODUCED.sub(
         r"\g<name> ",
         _UP_FOR.sub(" uptime ", _SERVER_OPTION.sub(" ", _ERROR_NAME.sub(" ", _RAILS.sub(r"\g<rate>", text)))),
