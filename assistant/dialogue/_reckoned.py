@@ -159,9 +159,14 @@ def _scaled(f: Scaled, lang: str) -> Reply:
         word = Text("usual without tuning, and worth a look", "未调优时常见，值得一查")
     else:
         word = Text("poor: most of the added time is spent waiting", "较差：新增时间多在等待")
+    look = Text(
+        " Look first at the time in communication that no computing hides, then at ranks that come late and at the data loader.",
+        "先看未被计算掩盖的通信时间，再看迟到的 rank 与数据加载。",
+    )
+    look = look if share < _GOOD else Text("", "")
     head = Text(
-        f"{share:.0f} % of linear ({f.times:g}x of {ideal:g}x), {word.en}. Look first at the time in communication that no computing hides, then at ranks that come late and at the data loader.",
-        f"线性的 {share:.0f} %（{f.times:g}x / {ideal:g}x），{word.in_('zh')}。先看未被计算掩盖的通信时间，再看迟到的 rank 与数据加载。",
+        f"{share:.0f} % of linear ({f.times:g}x of {ideal:g}x), {word.en}.{look.en}",
+        f"线性的 {share:.0f} %（{f.times:g}x / {ideal:g}x），{word.in_('zh')}。{look.in_('zh')}",
     )
     more = (
         Text(

@@ -664,7 +664,7 @@ _ASKS_FINE = lazy(
     _I,
 )
 _NO_HEAT = lazy(
-    r"(?<![a-z])(?:cpus?|nvme|ssds?|disks?|drives?|inlet|outlet|ambient|coolant|water|room|optics?|transceivers?|switch\w*|nics?|hcas?|psus?|dimms?|bmc|fan|throttl\w*|mhz|slow\w*|shut\w*)(?![a-z])|进风|出风|水温|机房|环境|光模块|交换机|网卡|电源|硬盘|风扇|降频|慢",
+    r"(?<![a-z])(?:cpus?|nvme|ssds?|disks?|drives?|inlet|outlet|ambient|coolant|water|liquid|loop|room|optics?|transceivers?|switch\w*|nics?|hcas?|psus?|dimms?|bmc|fan|throttl\w*|mhz|slow\w*|shut\w*)(?![a-z])|进风|出风|水温|机房|环境|光模块|交换机|网卡|电源|硬盘|风扇|降频|慢",
     _I,
 )
 

@@ -68,6 +68,10 @@ def first(said: str) -> str:
         ("can i leave mig on and still use the whole gpu", "more than one instance"),
         ("sglang server eats all gpu memory, is that normal", "normal"),
         ('slurm drain reason "gpu count mismatch" after reboot, what now', "fewer GPUs than slurm.conf"),
+        ("liquid line temp 50C into the racks, bad?", "class of the server"),
+        ("volatile ecc vs aggregate ecc which matters for rma", "Volatile counts since"),
+        ("nccl stuck after bootstrap line using docker0", "cannot reach each other"),
+        ("from 1 node to 4 nodes speedup is 3.7x is that ok", "^92 % of linear.*good[.]$"),
         ("gpu clocks are 8% lower on gpu 2, fine?", "^(?!.*maximum of 8)"),
     ],
 )
