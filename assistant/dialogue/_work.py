@@ -125,7 +125,10 @@ def idle(turn: Turn) -> Reply | None:
     if not gpus or (said := does(d.facts, gpus)) is None or any(not _of_work(f) for f in roots):
         return None
     about = [f for f in roots if f.subject in gpus]
-    return _reply(turn, said.in_(turn.lang), _parts(words(turn), d, about, ()), about)
+    reply = _reply(turn, said.in_(turn.lang), _parts(words(turn), d, about, ()), about)
+    return replace(
+        reply, data={**reply.data, "one": gpus[0].id if len(gpus) == 1 else None}
+    )  # whose "its" is asked next
 
 
 def _classes(d: Diagnosis) -> set[str]:

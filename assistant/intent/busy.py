@@ -104,6 +104,10 @@ _MARKS: dict[str, re.Pattern[str]] = {
     "warm-degrees": _words(
         r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?(?:°?c|deg\w*)", r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?度"
     ),
+    "two-degrees": _words(  # readings that are judged
+        r"(?<![0-9.])[1-9][0-9]{1,2}\s?(?:°?c|deg\w*)[^;?]{1,40}?(?<![0-9.])[1-9][0-9]{1,2}\s?(?:°?c|deg\w*)",
+        r"[1-9][0-9]{1,2}\s?(?:度|°c|℃)[^；？]{1,30}?(?<![0-9.])[1-9][0-9]{1,2}\s?(?:度|°c|℃)",
+    ),
     "coolant": _words(
         r"coolant|(?:facility|supply|inlet|return|chilled|cooling|process|warm) water|water (?:inlet|supply|temp\w*|loop)|liquid (?:line|loop|inlet|supply|return|temp\w*)|(?:liquid|water)[- ]cooled|dlc|direct liquid cooling|cdu|cold ?plates?",
         "冷却液|冷却水|供水|进水|出水|回水|水温|冷板|液冷|水冷",

@@ -192,7 +192,7 @@ def test_the_steps_of_a_training_answer(text: str, said: str, begins: str) -> No
     [
         ("which GPU is hottest?", "GPU 1: highest temperature, 71 °C"),
         ("which GPU draws the most power?", "GPU 0: highest power draw, 610.11 W"),
-        ("which card is idle and what is its temperature?", "GPU 2: utilization 0 %; the others 98 to 99 %. what is its temperature? The core temperature of GPU 2 is 44 °C."),
+        ("which card is idle and what is its temperature?", "GPU 2: busy 0 % (118 of 700 W): idle and free. what is its temperature? The core temperature of GPU 2 is 44 °C."),
         ("哪张卡显存用得最多?", "GPU 1：已用显存最高"),
     ],
 )  # fmt: skip

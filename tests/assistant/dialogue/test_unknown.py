@@ -50,7 +50,6 @@ def test_a_paste() -> None:
 @each(("said", "page"), [
     ("torch 2.1 on rtx 5090: no kernel image is available for execution on the device", "pytorch no-kernel-image"),
     ("Failed to initialize NVML: Unknown Error inside container after a few hours, host ok", "pytorch nvml-unknown-in-container"),
-    ("sglang decode 40 tok/s on 8xH100 for llama 70b bs=1 is that normal", "advice expected-tokens"),
     ("the flux capacitor shows 40 gigawatts, is that normal", ""),
 ])  # fmt: skip
 def test_a_page_that_is_near_enough_is_shown_where_nothing_was_a_fact(said: str, page: str) -> None:

@@ -63,6 +63,7 @@ from tests.cases import each
         ("怎么区分是驱动还是硬件的问题", "hardware-or-driver"),
         ("有卡报 ECC 错误了，需要先下线吗", "ecc-error-still-usable"),
         ("报修需要准备什么材料", "rma-ticket"),
+        ("sglang decode 40 tok/s on 8xH100 for llama 70b bs=1 is that normal", "expected-tokens"),
     ],
 )
 def test_advice_is_found(said: str, page: str) -> None:

@@ -184,7 +184,7 @@ def test_a_number_goes_to_the_thing_that_it_stands_with(text: str, facts: list[t
     "text",
     [
         "cpu temp is 97 C",
-        "gpu 3 coolant temp 62 C",
+        "psu temp is 62 C",
         "gpu 2 temp -3 C",
         "温度-5度",
         "zorp count 17 on gpu 5",
