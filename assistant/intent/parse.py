@@ -133,7 +133,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     ended in a question; `hosts` are the names of the inventory.
     """
     query = _one(text, lang=lang, pending=pending, hosts=hosts)
-    whole = query.pasted or sums.asked(query.text) is not None or models.compared(query.text)
+    whole = bool(query.pasted or sums.asked(query.text) is not None or models.compared(query.text))
     whole = whole or capped(query.text) is not None  # "cap at 400 W? how much do we lose": one question
     apart = () if whole else clauses.questions(normal.normal(text).text)
     return _several(query, apart, hosts) if apart else query
