@@ -206,7 +206,10 @@ def _closed(lines: Sequence[str], start: int, end: int) -> int | None:
 
 def _others(lines: Sequence[str], start: int, end: int) -> Iterator[int]:
     """The lines at which another output begins than the one that begins at `start`."""
+    from probes.parse.bug_report import is_prompt
+
     seen: set[str] = set()
+    start += is_prompt(lines[start])  # below the command that printed it
     for n in range(start + 1, end):
         line = lines[n][:_LINE]
         headed = bool(_HEADLINE.match(line) or (line.startswith("|") and n - 2 > start and _RULED.match(lines[n - 1])))
@@ -242,11 +245,7 @@ def _shape(line: str) -> str:
 def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     """The line at which another output begins than the one that began at `start`, where line `n` is what it is known by."""
     from probes import registry
-    from probes.parse.bug_report import is_prompt
 
-    first = start + is_prompt(lines[start])  # below the command that printed it
-    if first == n:
-        return None
     forms = [form for form in registry.document_formats() if form.files is None and form.name != registry.SEVERAL]
     closed = _closed(lines, n, end)
     stop = closed or min(end, n + _WINDOW)
@@ -254,21 +253,21 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     below = "\n".join(lines[n + 1 : stop + 1])[:HEAD]
     scores = [(score, form) for score, form in scored(forms, window[:HEAD]) if closed or form.sniff(below) < score]
     scores += [(score, form) for score, form in scored(forms, lines[n][:_LINE]) if score >= _CERTAINLY]
-    above = "\n".join(lines[first:n])[:HEAD]
+    above = "\n".join(lines[start:n])[:HEAD]
     least = _SURELY
     if not scores:  # a part without a headline: the row that it becomes known by
         titled = n - 1 if n - 1 > start and _TITLE.match(lines[n - 1]) else n
         window = "\n".join(lines[titled:stop])
-        above = "\n".join(lines[first:titled])[:HEAD]
+        above = "\n".join(lines[start:titled])[:HEAD]
         rows = [(score, form) for score, form in scored(forms, window[:HEAD]) if score >= _PART]
-        known = "\n".join(lines[first : n + 1])[:HEAD]
+        known = "\n".join(lines[start : n + 1])[:HEAD]
         scores = [(score, form) for score, form in rows if form.sniff(above) == 0 and form.sniff(known) > 0]
         least = _PART
     found = list(dict.fromkeys(leading(scores)))  # of those that are known by this line
     top = max((score for score, _ in scores), default=0)
     if len(found) != 1 or top < least:
         return None
-    ahead = recognised("\n".join(lines[first:n])[:HEAD])[0]
+    ahead = recognised("\n".join(lines[start:n])[:HEAD])[0]
     if isinstance(ahead, LogFormat):  # of which the last line is one of a log, and this is none
         if top < _CERTAINLY or not _LOGGED.match(lines[n - 1]) or _LOGGED.match(lines[n]):
             return None
