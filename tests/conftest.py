@@ -123,8 +123,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _mixed(items: list[pytest.Item]) -> list[pytest.Item]:
     """Files that wait (for processes, servers, deadlines) and files that compute in turn, so that workers seldom all do one of both.
 
-    Each worker begins with a part of its own, and takes from the others' ends once that is done: what waits stands before the
-    last fifth of a part, so that no worker waits for another one's last test. A file stays together: it keeps what its tests share.
+    Each worker begins with a part of its own, and takes from the others' ends once that is done: what waits does not stand at the
+    end of a part, so that no worker waits for another one's last test. A file stays together: it keeps what its tests share.
     """
     files = [list(group) for _, group in itertools.groupby(items, key=lambda i: i.path)]
     waits: list[list[pytest.Item]] = []
@@ -136,7 +136,7 @@ def _mixed(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def _part(waits: list[list[pytest.Item]], computes: list[list[pytest.Item]]) -> list[list[pytest.Item]]:
-    reach = ((waits, 0.8), (computes, 1.0))
+    reach = ((waits, 0.95), (computes, 1.0))
     places = [((n + 0.5) / len(kind) * share, file) for kind, share in reach for n, file in enumerate(kind)]
     return [file for _, file in sorted(places, key=lambda p: p[0])]
 
@@ -144,10 +144,10 @@ def _part(waits: list[list[pytest.Item]], computes: list[list[pytest.Item]]) -> 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One for each CPU where tests only compute. Of a whole run a worker waits half of its time, for a capture, a server or
-    a deadline: two for a CPU, and at most eight more than there are.
+    a deadline: five for two CPUs, and at most eight more than there are.
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cpus if _only_units(config) else min(cpus * 2, cpus + 8)
+    return cpus if _only_units(config) else min(cpus * 5 // 2, cpus + 8)
 
 
 def pytest_collection_finish() -> None:

@@ -105,17 +105,6 @@ def children() -> Iterator[list[Child]]:
         child.end()
 
 
-@pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
-    """One test at a time: the address is the machine's."""
-    import fcntl
-    import tempfile
-
-    with Path(tempfile.gettempdir(), "gpudiag-test-dynolog.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def test_each_job_gets_its_own_order_once(children: list[Child]) -> None:
     children += [Child(CLIENT), Child(CLIENT)]
     orders = [dynolog.Order(c.process, f"A={n}\n") for n, c in enumerate(children)]
