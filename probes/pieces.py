@@ -251,11 +251,13 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     stop = closed or min(end, n + _WINDOW)
     window = "\n".join(lines[n:stop])
     below = "\n".join(lines[n + 1 : stop + 1])[:HEAD]
-    scores = [(score, form) for score, form in scored(forms, window[:HEAD]) if closed or form.sniff(below) < score]
+    scores = [
+        (score, form) for score, form in scored(forms, window[:HEAD]) if score and (closed or form.sniff(below) < score)
+    ]
     scores += [(score, form) for score, form in scored(forms, lines[n][:_LINE]) if score >= _CERTAINLY]
     above = "\n".join(lines[start:n])[:HEAD]
     least = _SURELY
-    if not scores:  # a part without a headline: the row that it becomes known by
+    if not scores and not closed:  # a part without a headline: the row that it becomes known by
         titled = n - 1 if n - 1 > start and _TITLE.match(lines[n - 1]) else n
         window = "\n".join(lines[titled:stop])
         above = "\n".join(lines[start:titled])[:HEAD]
