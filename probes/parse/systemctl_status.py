@@ -6,6 +6,8 @@ The journal's lines are read as those of a log, but prove nothing by what they l
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 from knowledge.observation import Observation, Status
 from knowledge.text import clean
@@ -39,6 +41,7 @@ _LOADED = re.compile(
 )
 #      Active: failed (Result: exit-code) since Tue 2026-11-24 00:31:12 UTC; 42min ago        activating (auto-restart) (Result: ...)
 _ACTIVE = re.compile(r"\s{1,12}Active: ([a-z-]{3,20})(?: \(([a-z-]{2,30})\))?.{0,300}")
+_CALL = "systemctl status"
 _RESULT = re.compile(r"\(Result: ([a-z-]{2,40})\)")
 
 
@@ -71,8 +74,17 @@ def parse(text: str, context: Context) -> list[Observation]:
             sub = active[2] or ("failed" if active[1] == "failed" else "")
             found[-1] |= {"ActiveState": active[1], "SubState": sub, "Result": result[1] if result else ""}
     units = [Unit(words, at) for words, at in zip(found, places, strict=True) if "ActiveState" in words]
-    tell(emit, units, "systemctl status", None)
-    return emit.out + [o for o in kernel_log.parse(lines, context) if o.status is Status.OK and o.fact in _LOGGED]
+    last = {unit.id: unit for unit in units}  # of one that is shown twice what is shown last
+    tell(emit, tuple(last.values()), _CALL, None)
+    return [_placed(o, context, last) for o in emit.out] + [
+        o for o in kernel_log.parse(lines, context) if o.status is Status.OK and o.fact in _LOGGED
+    ]
+
+
+def _placed(o: Observation, context: Context, units: Mapping[str, Unit]) -> Observation:
+    """With the file and the line: two files of one unit are two voices."""
+    unit = units.get(o.source.call.removeprefix(f"{_CALL} "))
+    return replace(o, source=replace(o.source, call=context.source, line=unit.line)) if unit is not None else o
 
 
 FORMAT = DocumentFormat(NAME, "systemctl status", REVISION, PROVIDES, sniff, parse)

@@ -526,3 +526,13 @@ def test_rows_of_ethtool_are_known_by_counters_of_the_wire() -> None:
     assert ethtool_stats.FORMAT.sniff("     rx_symbol_err_phy: 991234\n") > 0
     assert ethtool_stats.FORMAT.sniff("     rx_packets: 991234\n     name: 2\n") == 0
     assert [o.value for o in found if o.fact == "nic.counters.over"] == [("rx_symbol_err_phy 991234",)]
+
+
+def test_a_unit_that_is_shown_twice_is_as_it_is_shown_last_and_its_file_is_named() -> None:
+    runs = capture("other/systemctl-status.txt").replace("failed (Result: exit-code)", "active (running)")
+    shown = "\n\n".join((runs, capture("other/systemctl-status.txt")))
+    states = [o for o in systemctl_status.parse(shown, Context("two.txt")) if o.fact == "service.state"]
+    assert {o.source.call for o in states} == {"two.txt"}
+    once = systemctl_status.parse(capture("other/systemctl-status.txt"), Context("one.txt"))
+    assert {(o.subject, o.value) for o in states} == {(o.subject, o.value) for o in once if o.fact == "service.state"}
+    assert runs != capture("other/systemctl-status.txt")
