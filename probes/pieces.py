@@ -194,11 +194,16 @@ def _closed(lines: Sequence[str], start: int, end: int) -> int | None:
         return next((n + 1 for n in range(end - 1, start, -1) if _ROOT_ENDS.match(lines[n])), None)
     if first[:1] not in ("{", "["):
         return None
-    text = "\n".join(lines[start:end])
-    try:
-        _, length = JSONDecoder().raw_decode(text, len(text) - len(text.lstrip()))
-    except (ValueError, RecursionError):
-        return None
+    stop = start + 1
+    while True:  # four times as many lines each time: of many documents below each other none is looked through to the end of all
+        text = "\n".join(lines[start:stop])
+        try:
+            _, length = JSONDecoder().raw_decode(text, len(text) - len(text.lstrip()))
+            break
+        except (ValueError, RecursionError):
+            if stop >= end:
+                return None
+            stop = min(end, start + 4 * (stop - start))
     if text[length:].partition("\n")[0].strip():
         return None  # [   12.345678] of a log
     return start + 1 + text.count("\n", 0, length)
