@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from knowledge.language import Text
 from knowledge.observation import Observation, Source
 from knowledge.record import dataclass
 
+_HEAD = 65_536  # characters of an input that is recognised
 Progress: TypeAlias = Callable[[str, int, int | None], None]  # file, bytes done, bytes in all
 
 
@@ -105,6 +107,16 @@ Format: TypeAlias = DocumentFormat | LogFormat
 
 def lines_of(text: str) -> list[Line]:
     """All lines of a text, numbered from 1; CR, LF and CRLF end a line."""
+    return list(_known_lines(text)) if len(text) <= _HEAD else _split(text)
+
+
+@lru_cache(maxsize=4)
+def _known_lines(text: str) -> tuple[Line, ...]:
+    """The lines of what an input is recognised by: each of many formats asks for them."""
+    return tuple(_split(text))
+
+
+def _split(text: str) -> list[Line]:
     return [Line(i, line) for i, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)]
 
 

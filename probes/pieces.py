@@ -256,19 +256,20 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     stop = closed or min(end, n + _WINDOW)
     window = "\n".join(lines[n:stop])
     below = "\n".join(lines[n + 1 : stop + 1])[:HEAD]
-    scores = [
-        (score, form) for score, form in scored(forms, window[:HEAD]) if score and (closed or form.sniff(below) < score)
-    ]
+    rows = scored(forms, window[:HEAD])
+    scores = [(score, form) for score, form in rows if score and (closed or form.sniff(below) < score)]
     scores += [(score, form) for score, form in scored(forms, lines[n][:_LINE]) if score >= _CERTAINLY]
     above = "\n".join(lines[start:n])[:HEAD]
     least = _SURELY
     if not scores and not closed:  # a part without a headline: the row that it becomes known by
-        titled = n - 1 if n - 1 > start and _TITLE.match(lines[n - 1]) else n
-        window = "\n".join(lines[titled:stop])
-        above = "\n".join(lines[start:titled])[:HEAD]
-        rows = [(score, form) for score, form in scored(forms, window[:HEAD]) if score >= _PART]
+        if n - 1 > start and _TITLE.match(lines[n - 1]):
+            window = "\n".join(lines[n - 1 : stop])
+            above = "\n".join(lines[start : n - 1])[:HEAD]
+            rows = scored(forms, window[:HEAD])
         known = "\n".join(lines[start : n + 1])[:HEAD]
-        scores = [(score, form) for score, form in rows if form.sniff(above) == 0 and form.sniff(known) > 0]
+        scores = [
+            (score, form) for score, form in rows if score >= _PART and form.sniff(above) == 0 and form.sniff(known) > 0
+        ]
         least = _PART
     found = list(dict.fromkeys(leading(scores)))  # of those that are known by this line
     top = max((score for score, _ in scores), default=0)

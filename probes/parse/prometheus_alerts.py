@@ -314,6 +314,8 @@ def _of_text(text: str) -> Iterator[_Alert]:
 def _apart(line: Line) -> list[Line]:
     """The line; of one that has an alert with all its labels on it, a line for each label."""
     text = clean(line.text[:4000])
+    if text.count(":") + text.count("=") < _LEAST:
+        return [line]
     keys = list(_SPREAD.finditer(text))
     names = {m[1].lower() for m in keys}
     ahead = text[: keys[0].start()].strip(" -|,;") if keys else ""

@@ -38,6 +38,7 @@ PATTERNS = (
     ("node.version.container_toolkit", rf"NVIDIA Container Toolkit CLI version {_NUMBER}"),
 )  # fmt: skip
 _PATTERNS = tuple((fact, lazy(pattern)) for fact, pattern in PATTERNS)
+_A_NUMBER = lazy(r"\d[.-]\d")  # stands in each of them
 # Version : 3.3.5            (nv-hostengine, followed by the build)
 _ENGINE = lazy(rf"^\s{{0,4}}Version\s{{0,4}}:\s{{0,4}}{_NUMBER}\s{{0,4}}$", re.MULTILINE)
 _BUILD = lazy(r"^\s{0,4}Build ID\s{0,4}: ", re.MULTILINE)
@@ -50,7 +51,8 @@ def sniff(head: str) -> int:
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines or len(lines) > FEW:
         return 0
-    return 80 if any(p.fullmatch(clean(line).strip()) for line in lines for _, p in _PATTERNS) or _engine(head) else 0
+    told = [clean(line).strip() for line in lines if _A_NUMBER.search(line)]
+    return 80 if any(p.fullmatch(line) for line in told for _, p in _PATTERNS) or _engine(head) else 0
 
 
 def _engine(text: str) -> re.Match[str] | None:
