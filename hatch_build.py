@@ -57,12 +57,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
             from rules import loader
 
             self.folder = Path(tempfile.mkdtemp(prefix="gpudiag-"))
-            for source, target in LIBRARIES.items():
-                library = self.folder / Path(target).name
-                if compiled(root / source, library):
-                    build_data["force_include"][str(library)] = target
-                    build_data["pure_python"] = False
-                    build_data["tag"] = f"py3-none-{platform_tag()}"
+            add_libraries(root, self.folder, build_data)
             extra = {
                 "formats": formats.build(),
                 "runbooks": runbook.build_all(),
@@ -81,6 +76,16 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
         """Take the temporary folder away."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def add_libraries(root: Path, folder: Path, build_data: dict[str, Any]) -> None:
+    """Compile LIBRARIES into `folder` for the wheel, which is then for this platform; it is as it was where no compiler can."""
+    for source, target in LIBRARIES.items():
+        library = folder / Path(target).name
+        if compiled(root / source, library):
+            build_data["force_include"][str(library)] = target
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{platform_tag()}"
 
 
 def platform_tag() -> str:

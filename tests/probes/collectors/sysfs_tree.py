@@ -10,6 +10,7 @@ import atexit
 import os
 import shutil
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -40,6 +41,28 @@ def block(path: Path) -> None:
     """Make reading `path` wait for ever, as a read of a dead device does."""
     path.unlink()
     os.mkfifo(path)
+
+
+def answers(path: Path, *texts: str) -> threading.Thread:
+    """Give each reader of `path` the next text: what a file shows at each reading. After the last one, reading waits for ever.
+
+    Once a reader is there, the next one finds another FIFO: however long it takes, it gets its own text and its end.
+    """
+    waiting = [Path(tempfile.mkdtemp()) / "next" for _ in texts]
+    for fifo in waiting:
+        os.mkfifo(fifo)
+    block(path)
+
+    def write() -> None:
+        for text, behind in zip(texts, waiting, strict=True):
+            with path.open("w", encoding="utf-8") as reader:
+                behind.replace(path)
+                behind.parent.rmdir()
+                reader.write(text)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    return thread
 
 
 def link(path: Path, target: Path | str) -> None:

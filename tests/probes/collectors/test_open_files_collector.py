@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from knowledge.observation import Scope, Status, Subject, node
 from probes.parse.open_files_snapshot import FORMAT
 from tests.live_jobs import python
 from tests.probes.collectors.collecting import FOLDER, collect, document, read, told
-from tests.probes.collectors.sysfs_tree import block, put
+from tests.probes.collectors.sysfs_tree import answers, put
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 pytestmark = pytest.mark.process
@@ -46,18 +44,6 @@ class Process:
         info = self.folder / f"fdinfo/{fd}"
         put(info, f"pos:\t{pos}\nflags:\t{flags}\nmnt_id:\t{mount}\nino:\t77")
         return info
-
-
-def answers(path: Path, *texts: str) -> None:
-    """Give each reader of `path` the next text: what a file shows at each reading."""
-    block(path)
-
-    def write() -> None:
-        for text in texts:
-            path.write_text(text)
-            time.sleep(0.01)  # the reader closes its end before the next one opens
-
-    threading.Thread(target=write, daemon=True).start()
 
 
 @pytest.fixture

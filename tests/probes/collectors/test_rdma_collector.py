@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 from knowledge.observation import Clock, Observation, Scope, Status, Subject, node
 from probes.parse.rdma_snapshot import FORMAT
 from tests.probes.collectors.collecting import collect, document, read, told
-from tests.probes.collectors.sysfs_tree import NIC, Node, block, healthy, link, put, restrict
+from tests.probes.collectors.sysfs_tree import NIC, Node, answers, block, healthy, link, put, restrict
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 pytestmark = pytest.mark.process
@@ -35,20 +33,6 @@ def look(machine: Node, *args: str, **more: Any) -> tuple[list[Observation], dic
 
 def port(index: int) -> Subject:
     return Subject(Scope.PORT, f"mlx5_{index}/1", HERE)
-
-
-def answers(path: Path, *values: int) -> threading.Thread:
-    """Give each reader of `path` the next value: what a counter shows at each reading."""
-    block(path)
-
-    def write() -> None:
-        for value in values:
-            path.write_text(f"{value}\n")
-            time.sleep(0.01)  # the reader closes its end before the next one opens
-
-    thread = threading.Thread(target=write, daemon=True)
-    thread.start()
-    return thread
 
 
 def test_a_healthy_node(machine: Node) -> None:
@@ -89,10 +73,10 @@ def test_a_healthy_node(machine: Node) -> None:
 
 def test_two_readings_of_a_counter(machine: Node) -> None:
     writers = [
-        answers(machine.counter(2, "counters/symbol_error"), 100, 112),
-        answers(machine.counter(2, "counters/port_rcv_data"), 1_000_000_000, 1_625_000_000),
-        answers(machine.counter(2, "counters/port_xmit_data"), 500, 400),
-        answers(machine.counter(2, "hw_counters/rp_cnp_handled"), 7, 9),
+        answers(machine.counter(2, "counters/symbol_error"), "100", "112"),
+        answers(machine.counter(2, "counters/port_rcv_data"), "1000000000", "1625000000"),
+        answers(machine.counter(2, "counters/port_xmit_data"), "500", "400"),
+        answers(machine.counter(2, "hw_counters/rp_cnp_handled"), "7", "9"),
     ]
     found, facts = look(machine, "--window", "0.5")
     for writer in writers:
