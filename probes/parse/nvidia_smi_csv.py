@@ -5,7 +5,8 @@ what the values tell by themselves), and dmon and pmon listings."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from functools import lru_cache
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.language import Text
@@ -114,14 +115,17 @@ def _nameless(emit: Emitter, rows: Sequence[tuple[list[str], Line]]) -> None:
     names = _smi_nameless.names(rows)
     header = _Header(names, ("",) * len(names))
     _result(emit, header, rows)
+    asked = {o.subject for o in emit.out if o.fact == "gpu.nvml.reachable"}
+    reset = {o.subject for o in emit.out if RESET.search(o.detail)}
     for position, (cells, line) in enumerate(rows):
         subject = _subject(emit, header, cells, position)
-        told = [o for o in emit.out if o.subject == subject]
         values = [absent(cell) or Reading(cell) for cell, name in zip(cells, names, strict=True) if name not in _FIXED]
-        if not any(o.fact == "gpu.nvml.reachable" for o in told):
+        if subject not in asked:
             emit.answers(subject, values, line.number, line.text)
-        if any(RESET.search(cell) for cell in cells) and not any(RESET.search(o.detail) for o in told):
+            asked.update(o.subject for o in emit.out[-1:] if o.fact == "gpu.nvml.reachable")
+        if subject not in reset and any(RESET.search(cell) for cell in cells):
             emit.add("gpu.reset_required", subject, True, line.number, line.text)
+            reset.add(subject)
 
 
 _FIXED = ("index", "name", "uuid", "pci.bus_id", "memory.total")  # the driver knows them of a GPU that answers no more
@@ -195,11 +199,9 @@ def _gpu(emit: Emitter, header: _Header, cells: Sequence[str], line: Line, posit
     emit.taken(_cell(header, cells, "timestamp"))
     subject = _subject(emit, header, cells, position)
     live: list[Reading] = []
-    for row in (*HEAD, *GPU):
-        at = [header.names.index(name) for name in row.csv if name in header.names]
+    ahead = len(emit.out)
+    for row, at in _columns(header.names):
         readings = [(_reading(row, cells[i], header.units[i]), i) for i in at]
-        if not readings:
-            continue
         reading, i = next(((r, i) for r, i in readings if r.ok), readings[0])
         quoted = f"{header.names[i]}: {cells[i]}"
         if row in HEAD:
@@ -211,14 +213,22 @@ def _gpu(emit: Emitter, header: _Header, cells: Sequence[str], line: Line, posit
             live.append(reading)
         if row.fact == "gpu.fan.speed" and reading.status in (Status.OK, Status.FAILED):
             emit.add("gpu.fan.state", subject, "ok" if reading.ok else "error", line.number, quoted)
-    _mask(emit, subject, header, cells, line)
+    _mask(emit, subject, header, cells, line, {o.fact for o in emit.out[ahead:]})
     _reachable(emit, subject, live, cells, line)
 
 
-def _mask(emit: Emitter, subject: Subject, header: _Header, cells: Sequence[str], line: Line) -> None:
-    """The clock event reasons of the one word that holds them all, where they have no columns of their own."""
+@lru_cache(maxsize=64)
+def _columns(names: tuple[str, ...]) -> tuple[tuple[Field, tuple[int, ...]], ...]:
+    """The properties that a header names, with the places of their columns."""
+    found = ((row, tuple(names.index(name) for name in row.csv if name in names)) for row in (*HEAD, *GPU))
+    return tuple((row, at) for row, at in found if at)
+
+
+def _mask(
+    emit: Emitter, subject: Subject, header: _Header, cells: Sequence[str], line: Line, told: Container[str]
+) -> None:  # fmt: skip
+    """The clock event reasons of the one word that holds them all, where no columns of the row `told` them."""
     name = next((n for n in MASKS if n in header.names), "")
-    told = {o.fact for o in emit.out if o.subject == subject}
     word = cells[header.names.index(name)] if name else ""
     bits = int(word, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", word) else None
     missing = None if bits is not None else absent(word) or not_understood(word, "a mask")

@@ -49,6 +49,13 @@ def test_a_gpu_that_is_lost_among_the_rows() -> None:
     assert not all_of(got, "gpu.fan.state", FIRST)  # N/A: it has no fan
 
 
+def test_each_look_has_the_reasons_of_its_own_word() -> None:
+    rows = (f"2026/11/24 08:00:0{n}.000, 0, {word}" for n, word in enumerate(("0x0", "0x40", "0x4")))
+    got = FORMAT.parse("\n".join(("timestamp, index, clocks_event_reasons.active", *rows)), CONTEXT)
+    for fact, told in (("hw_thermal", [False, True, False]), ("sw_power_cap", [False, False, True])):
+        assert [o.value for o in all_of(got, f"gpu.clock.event.{fact}")] == told
+
+
 def test_nounits_takes_the_unit_from_the_header_or_from_the_field() -> None:
     text = "index, memory.used [MiB], power.draw [W], clocks.current.sm [MHz], temperature.gpu\n0, 12, 55.5, 345, 41\n"
     got = FORMAT.parse(text, CONTEXT)
