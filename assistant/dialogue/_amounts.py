@@ -103,7 +103,7 @@ def _loading(told: Loading, query: Query, lang: str) -> Reply:
              "增加并保留 worker：DataLoader(num_workers=每卡 4 至 8, persistent_workers=True, prefetch_factor=4, pin_memory=True)；拷贝用 non_blocking=True。"),
         Text("Where the CPUs are full: decode and augment ahead of time or on the GPU (DALI). Where storage is slow: large shards on a local drive instead of small files.",
              "CPU 已满：提前或在 GPU 上解码与增强（DALI）。存储慢：用本地盘上的大分片代替小文件。"),
-        Text("Which of both it is: gpudiag profile --pid PID names the function that the workers stand in.", "区分两者：gpudiag profile --pid PID 指出 worker 停在哪个函数。"),
+        Text("Which of both it is: gpudiag profile --pid PID names the function that the workers are in.", "区分两者：gpudiag profile --pid PID 指出 worker 停在哪个函数。"),
     )  # fmt: skip
     parts = (Paragraph(won), Items(tuple(c.in_(lang) for c in changes))) if bound else (Paragraph(won),)
     found = data_of(

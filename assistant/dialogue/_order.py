@@ -139,7 +139,7 @@ def _in_order(w: Words, a: Sequence[Observation], b: Sequence[Observation]) -> s
 
 def _no_order(w: Words, a: Sequence[Observation], b: Sequence[Observation]) -> str:
     return w.t(
-        f"Not known: which came first does not stand in what was read ({_told(w, a)}; {_told(w, b)}).",
+        f"Not known: what was read does not tell which came first ({_told(w, a)}; {_told(w, b)}).",
         f"无法判断：所读内容没有给出先后（{_told(w, a)}；{_told(w, b)}）。",
     )
 
@@ -162,7 +162,7 @@ def _alone(w: Words, asked: Caused, a: Sequence[Observation], turn: Turn) -> str
     """The effect does not stand in what was read: whether the cause was there at the time that is named."""
     effect = asked.effect.strip().rstrip("?？")
     window = window_of(turn.query.text, next(iter(turn.query.slots.since), ""))
-    lacks = w.t(f'"{effect}" itself does not stand in what was read', f"所读内容中没有“{effect}”本身")
+    lacks = w.t(f'"{effect}" itself is not in what was read', f"所读内容中没有“{effect}”本身")
     if window is None:
         return w.t(f"Cannot say: {lacks}. {opened(_told(w, a))}.", f"无法判断：{lacks}。{_told(w, a)}。")
     last = max((o.at for o in w.d.events if o.at is not None), default=0)

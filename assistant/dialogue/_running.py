@@ -227,7 +227,7 @@ def _did(process: Subject, d: Diagnosis, lang: str) -> list[Part]:
     stands = _ok("process.hung.function", process, d)
     if isinstance(stands, str) and stands:
         kind = str(_ok("process.hung.kind", process, d) or "unknown")
-        rows = [(Text("stands in", "停在").in_(lang), clean(excerpt(stands, 160))),
+        rows = [(Text("is in", "停在").in_(lang), clean(excerpt(stands, 160))),
                 (word("kind", lang), word(kind, lang) if kind else "")]  # fmt: skip
     elif (hot := _ok("stack.hot.function", process, d)) and rows:
         share = _ok("stack.hot.share", process, d)

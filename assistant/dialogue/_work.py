@@ -219,7 +219,7 @@ def _throttled(turn: Turn, w: Words, roots: Sequence[Finding]) -> Reply | None:
                 "所读内容不含降频信息：请用 nvidia-smi -q -d PERFORMANCE,CLOCK 查看。",
             )
         else:
-            said = w.t("No reason that lowers the clocks stands in what was read.", "所读内容中没有压低时钟的原因。")
+            said = w.t("What was read names no reason that lowers the clocks.", "所读内容中没有压低时钟的原因。")
         return _reply(turn, said, [], ())
     if (lowered := _lowered(d)) is not None:
         return _reply(turn, f"{lowered.in_(w.lang)}{'' if w.lang == 'zh' else ' '}{_sentence(w, held[0])}", [], held)

@@ -101,7 +101,7 @@ def assumptions(r: Report, lang: str) -> list[str]:
     out = [t("Counted from the first measured event of a cause until mitigated or closed was said; a GPU counts as lost all that time.",
              "从原因的首个实测事件起，计至标记为已缓解或已关闭；其间该 GPU 全部计为损失。")]  # fmt: skip
     if r.impact.named.beyond and r.impact.named.rows:
-        out.append(t("A cause that names no GPU stands in the second sum only.", "未指明 GPU 的原因只计入第二项。"))
+        out.append(t("A cause that names no GPU counts in the second sum only.", "未指明 GPU 的原因只计入第二项。"))
     if any(not x.measured for x in rows):
         out.append(t("Where the start is not known it counts from when the finding was written down: the true sum is not smaller.",
                      "开始时间未知时，从记录该发现时起算：实际损失不会更少。"))  # fmt: skip

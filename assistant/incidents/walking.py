@@ -158,7 +158,7 @@ class Commands:
         if not node:
             return False
         said = self._talk.ask(Text(
-            f"This interrupts or holds off work. Type the node's name ({node}) to run it:",
+            f"This stops or blocks work. Type the node's name ({node}) to run it:",
             f"该命令会中断或推迟工作。输入节点名（{node}）以运行："))  # fmt: skip
         return said == node.lower()
 

@@ -72,7 +72,7 @@ def page(hosts: Hosts, nodes: Sequence[Node], lang: str, where: str) -> Sheet:
     if rows:
         parts.append(Table(tuple(header[i] for i in kept), tuple(tuple(r[i] for i in kept) for r in rows)))
     if not hosts.nodes:
-        parts.append(Paragraph(t("No machine stands in it.", "其中没有任何机器。")))
+        parts.append(Paragraph(t("It lists no machine.", "其中没有任何机器。")))
     if hosts.groups:
         groups = tuple((name, f"{folded(members)} ({len(members)})") for name, members in hosts.groups.items())
         parts += [Heading(t("Groups", "分组")), Fields(groups)]

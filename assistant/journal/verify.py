@@ -39,7 +39,7 @@ SAYS: dict[Wrong, Text] = {
     Wrong.CHANGED: Text("was changed: its hash is not that of what it says", "已被修改：哈希与内容不符"),
     Wrong.MISSING: Text("is missing, later ones are there", "缺失，而其后的记录仍在"),
     Wrong.OUT_OF_ORDER: Text("is out of order: later ones stand before it", "顺序错误：其后的记录排在它之前"),
-    Wrong.DUPLICATED: Text("stands there twice", "重复出现"),
+    Wrong.DUPLICATED: Text("is there twice", "重复出现"),
     Wrong.UNLINKED: Text(
         "does not follow the one before it: one of the two was written anew", "与前一条记录不衔接：两者之一被重写"
     ),

@@ -338,7 +338,7 @@ class _Tree:
             question=topic,
         )
         if a.command:
-            note = "" if a.pasteable else w.t("fill in what stands in braces", "请先填写花括号中的内容")
+            note = "" if a.pasteable else w.t("fill in what is in braces", "请先填写花括号中的内容")
             yield Node(
                 "command",
                 Kind.COMMAND,

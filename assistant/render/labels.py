@@ -40,7 +40,7 @@ _LABELS: dict[str, Text] = {
     "ruled_out": Text("ruled out", "已排除"),
     # risks
     "safe": Text("safe", "安全"),
-    "disruptive": Text("disruptive: interrupts or holds off work there", "有影响：会中断或阻止该处的任务"),
+    "disruptive": Text("disruptive: stops or blocks the work there", "有影响：会中断或阻止该处的任务"),
     "command_reads": Text("the command only reads; what follows it is {risk}", "该命令只读取；后续操作{risk}"),
     "bundle_empty": Text("nothing that a probe can read was recorded in it", "其中没有任何探针可读的记录"),
     "not_recorded": Text("nothing was recorded for: {names}", "没有以下来源的记录：{names}"),

@@ -9,7 +9,7 @@ _WORDS: dict[str, Text] = {
     "skip": Text("Skip to the findings", "跳到发现"),
     "contents": Text("Contents", "目录"),
     "noscript": Text(
-        "Charts need JavaScript, which this file carries itself. Every number also stands in the tables.",
+        "Charts need JavaScript, which this file carries itself. Every number is in the tables, too.",
         "图表需要 JavaScript（已内置于本文件）。所有数字也列在表格中。",
     ),
     "findings": Text("What bounds the job", "瓶颈所在"),

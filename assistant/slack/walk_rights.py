@@ -109,7 +109,7 @@ class PolicyPermit(Permit):
         self._talk.flush()
         what = Text(f"step {order.runbook}/{order.step} on {order.node}",
                     f"在 {order.node} 上执行步骤 {order.runbook}/{order.step}")  # fmt: skip
-        cost = Text("it interrupts or holds off work", "会中断或推迟工作")
+        cost = Text("it stops or blocks work", "会中断或推迟工作")
         if order.before:
             cost = Text(f"{cost.en}. {order.before.en}", f"{cost.in_('zh')}。{order.before.in_('zh')}")
         try:

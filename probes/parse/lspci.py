@@ -161,7 +161,7 @@ def unread(text: str) -> list[tuple[int, Text]]:
             known = not device.pci.startswith(UNKNOWN_PCI)
             whose, whose_zh = (f"whether {device.pci} is a GPU", f"{device.pci} 是否为 GPU") if known else ("which device it is", "属于哪个设备")  # fmt: skip
             idle, idle_zh = ("; a GPU that idles slows its link on purpose", "；空闲的 GPU 会主动降速") if "x" not in below else ("", "")  # fmt: skip
-            en = f"a link runs at {below}, and {whose} does not stand there: show the devices too ({_SHOW}){idle}"
+            en = f"a link runs at {below}, and {whose} is not shown: show the devices too ({_SHOW}){idle}"
             zh = f"有链路运行在 {below}，但未写明{whose_zh}：请连同设备一起输出（{_SHOW}）{idle_zh}"
             out.append((now.number, Text(en, zh)))
     return out

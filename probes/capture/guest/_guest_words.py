@@ -104,7 +104,7 @@ NO_KERNELS = Text("the trace holds no kernels: nothing ran on the GPU in this wi
                   "trace 中没有 kernel：此窗口内 GPU 未运行任何任务，或 CUPTI 被其他工具（nsys、ncu）占用，而它只服务一个工具")  # fmt: skip
 CANCELLED_EARLY = Text("ended early: it was cancelled", "提前结束：采集被取消")
 NO_STEPS = Text("no iteration ended in the window", "窗口内没有迭代结束")
-NO_LOSS = Text("no readable local of that name stands at the anchor", "锚点处没有可读取的同名局部变量")
-NO_NORM = Text("no plain gradients stand at the anchor: it is no optimizer's step, or they are distributed tensors",
+NO_LOSS = Text("no readable local of that name is at the anchor", "锚点处没有可读取的同名局部变量")
+NO_NORM = Text("no plain gradients are at the anchor: it is no optimizer's step, or they are distributed tensors",
                "锚点处没有普通梯度：它不是优化器的 step，或梯度是分布式张量")  # fmt: skip
 NOT_TAKEN = Text("its files could not be taken", "无法取回其文件")

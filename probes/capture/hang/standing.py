@@ -39,7 +39,7 @@ SURE: Final = frozenset({Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.DEBUGGE
 _MOST_FRAMES: Final = 1000
 _S: Final = 1_000_000_000
 
-SHORT = Text("it stands for a moment only", "仅停住片刻")
+SHORT = Text("it is there for a moment only", "仅停住片刻")
 POLLS = Text(
     "it wakes and sleeps again at the same place: a poll, or a slow loop", "在同一处反复唤醒又休眠：轮询，或很慢的循环"
 )

@@ -15,7 +15,7 @@ def test_the_first_action() -> None:
     assert reply.headline == "DRAIN_AND_RESET: Let running work finish, then reset the GPU."
     lines = texts(reply)
     assert "$ nvidia-smi --gpu-reset -i 0000:48:00.0" in lines
-    assert "risk: disruptive: interrupts or holds off work there" in lines
+    assert "risk: disruptive: stops or blocks the work there" in lines
     assert any(x.startswith("who must agree: ") for x in lines)
     assert any(x.startswith("Runbook uncorrectable-ecc, step 1: ") for x in lines)
     assert reply.data["step"]

@@ -306,7 +306,7 @@ def test_the_first_line_says_what_its_sum_rests_on() -> None:
     )
     both = told(counts, (0, about("n1", None, 0)), (0, about("n1", 1, 0)), (3600, status("closed")))
     assert "At least 1.00 GPU-hours (1 GPU)" in every_shape(both)["text en"]
-    assert "A cause that names no GPU stands in the second sum only." in " ".join(every_shape(both)["text en"].split())
+    assert "A cause that names no GPU counts in the second sum only." in " ".join(every_shape(both)["text en"].split())
 
 
 def test_a_day_that_goes_wrong_twice_counts_twice_and_the_pause_not() -> None:

@@ -167,7 +167,7 @@ def test_a_job_that_hangs_tells_the_guilty_rank(talk: Asker) -> None:
         said = " ".join(talk.ask(f"pid {job.jobs[0].pid} hangs, why?", "--yes").out.split())
         assert f"Rank 1 (pid {job.jobs[1].pid}): The job hangs because of this rank" in said
         assert "stuck_in_data_loader (ranks.py" in said
-        assert "stands in all_reduce" in said
+        assert "is in all_reduce" in said
         assert "waits for a lock" in said
         assert all(j.alive for j in job.jobs)
 
