@@ -1,4 +1,4 @@
-"""Is it the power supply, the driver, my code: one suspected thing, answered from what speaks for and against it."""
+"""Is it the power supply, the driver, my code: one suspected thing, or which of two, from what speaks for and against them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from assistant.diagnosis import bad_roots, only_said
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import Words, causes_of, suggest, words
 from assistant.intent.grammar import words_of
-from assistant.intent.suspicion import suspect_of
+from assistant.intent.suspicion import either_of, suspect_of
 from assistant.intent.symptoms import pointed
 from assistant.render.labels import aside, colon, led
 from assistant.render.sheet import Items, Part
 from assistant.reply import Reply
+from knowledge.language import Text
 from knowledge.observation import Event, Status
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from rules.engine import Finding
 
 SHOWN = 4  # possibilities, one line each
+_OF_LINKS = frozenset({"cables", "network", "nvlink", "pcie", "riser"})
+_SWAP = Text(
+    "Swap one part at a time with its neighbour that works (cable, module, port, slot, card): the fault follows the part that is bad.",
+    "每次只与正常的邻位互换一个部件（线缆、光模块、端口、插槽、卡）：故障跟着哪个部件走，坏的就是哪个。",
+)
 _BY_KIND = ("program", "hardware")  # of these the kind of what was found decides (`cause`)
 
 
@@ -56,6 +62,56 @@ def answer(turn: Turn) -> Reply | None:
         settled=bool(held or roots), suggestions=suggest(turn.lang, "why", "alternatives", "next"),
         data={"answer": "suspicion", "suspect": suspect.id, "held": [f.rule.id for f in held],
               "hypotheses": [{"id": r.id, "state": str(r.state)} for r in rows]},
+    )  # fmt: skip
+
+
+def either(turn: Turn) -> Reply | None:
+    """Which of two things it is, as far as what was read shows; None where a sentence asks no such thing."""
+    from assistant.dialogue.cause import settling
+    from assistant.differential import Stand, weighed
+
+    d, two = turn.diagnosis, either_of(turn.query.text)
+    if d is None or two is None or only_said(d.facts):
+        return None
+    w, known = words(turn), {f.id: f for f in d.findings}
+    roots = bad_roots(scoped(d, turn.query.slots).about)
+    rows = [weighed(s.hypotheses, (), d, turn.plan, turn.lang, turn.ruleset) for s in two]
+    held = [
+        [known[i] for r in own if r.state is Stand.FOR and not r.causes for i in r.findings if i in known]
+        for own in rows
+    ]
+    only = [(s, h[0]) for s, h, other in zip(two, held, reversed(held), strict=True) if h and h[0] not in other]
+    names = [s.title for s in two]
+    if len(only) == 1:
+        s, first = only[0]
+        none = names[1] if s is two[0] else names[0]
+        said = w.t(
+            f"Signs of {s.title.en}, none of {none.en}", f"有{_inner(s.title.zh)}的迹象，没有{_inner(none.zh)}的迹象"
+        )
+        head = led(said, w.title(first), w.lang)
+    else:
+        found = [f for _, f in only] or roots[:1]
+        said = w.t(
+            f"What was read does not tell {names[0].en} from {names[1].en}",
+            f"所读内容无法区分{_inner(names[0].zh)}与{_inner(names[1].zh)}",
+        )
+        if not found:
+            said = w.t(
+                f"No sign of either in what was read: {names[0].en}, {names[1].en}",
+                f"所读内容中两者都没有迹象：{_inner(names[0].zh)}、{_inner(names[1].zh)}",
+            )
+        more = w.t("; ", "；").join(w.title(f) for f in found)
+        head = said + (w.t(f". Found was: {more}", f"。已发现的是：{more}") if more else "")
+    first_of = only[0][1] if only else roots[0] if roots else None
+    lines = dict.fromkeys(_line(w, r) for own in rows for r in own if r.for_ or r.against)
+    parts: list[Part] = [Items(tuple(lines)[:SHOWN])] if lines else []
+    if first_of is not None:
+        swap = [_SWAP.in_(w.lang)] if {s.id for s in two} & _OF_LINKS else []
+        parts += w.section("What would tell it", "如何确认", [*swap, *settling(w, first_of)])
+    return Reply(
+        turn.lang, head + w.t(".", "。"), tuple(parts), focus=first_of.id if first_of is not None else "",
+        settled=len(only) == 1, suggestions=suggest(turn.lang, "why", "alternatives", "next"),
+        data={"answer": "either", "suspects": [s.id for s in two], "held": [f.rule.id for _, f in only]},
     )  # fmt: skip
 
 

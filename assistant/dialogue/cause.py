@@ -78,6 +78,8 @@ def answer(turn: Turn) -> Reply:
         return ordered
     if (suspected := _suspicion.answer(turn)) is not None:
         return suspected
+    if not _BLAMES.search(turn.query.text) and (either := _suspicion.either(turn)) is not None:
+        return either
     w = words(turn)
     bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
     if codes := set(turn.query.slots.xid):  # of the code that is named, whatever else is wrong
@@ -102,7 +104,7 @@ def answer(turn: Turn) -> Reply:
     return Reply(
         turn.lang,
         f"{led(said, w.title(first), w.lang)}{w.t('.', '。')}",
-        (*((Items(tuple(items)),) if items else ()), *w.section("What would tell it", "如何确认", _settling(w, first))),
+        (*((Items(tuple(items)),) if items else ()), *w.section("What would tell it", "如何确认", settling(w, first))),
         focus=first.id,
         settled=turn.diagnosis.settled,
         suggestions=suggest(turn.lang, "why", "alternatives", "next"),
@@ -247,7 +249,7 @@ def _of_firmware() -> frozenset[str]:
     return frozenset(hypotheses()["firmware-stopped"].rules)
 
 
-def _settling(w: Words, f: Finding) -> list[str]:
+def settling(w: Words, f: Finding) -> list[str]:
     """What of the cause is open: NVIDIA's list for a code, what the finding is mistaken for, and the next step that decides."""
     listed_causes = _listed(f, w.lang)
     of_program = f.xid is not None and f.advice.bucket in (Bucket.RESTART_APP, Bucket.FIX_CODE)

@@ -114,7 +114,9 @@ def _cause(r: Report, lang: str) -> list[Part]:
     t = _t(lang)
     if not r.causes and not r.loose:
         return [
-            Paragraph(t("No cause was recorded: there is no finding in the events.", "未记录原因：事件中没有任何发现。"))
+            Paragraph(
+                t("No cause was recorded: there is no finding in the events.", "未记录原因：事件中没有任何发现。")
+            )
         ]
     several = len(r.incident.hosts) > 1
     out: list[Part] = []

@@ -16,7 +16,7 @@ from assistant.intent.kinds import asks_of_others
 from assistant.intent.lines import names_any
 from assistant.intent.query import Intent, Query
 from assistant.intent.steps import asked as steps
-from assistant.intent.suspicion import suspect_of
+from assistant.intent.suspicion import either_of, suspect_of
 from assistant.intent.topics import EXACT
 from assistant.intent.window import window_of
 from knowledge.lazy import lazy
@@ -165,7 +165,7 @@ def meant(query: Query) -> Intent | None:
         return Intent.VERDICT  # what came of it stands in them; "is it fixed now" in a talk looks again
     if caused(text) is not None:
         return Intent.CAUSE
-    if suspect_of(text) is not None and not _OF_HEAT.search(text):
+    if (suspect_of(text) is not None or either_of(text) is not None) and not _OF_HEAT.search(text):
         return Intent.CAUSE
     if host_memory.modules(text):
         return Intent.WHICH

@@ -1,4 +1,5 @@
-"""Whether a sentence asks if one suspected thing is the cause: "is it the power cap?", "did the driver do it?", 是显存不够吗."""
+"""Whether a sentence asks if one suspected thing is the cause: "is it the power cap?", "did the driver do it?", 是显存不够吗; or which
+of two is: "is it the cable or the switch?", 是线缆还是网卡的问题."""
 
 from __future__ import annotations
 
@@ -36,6 +37,16 @@ _WHY_NOT = lazy(
 _NOT_ONE = lazy(
     r"(?<![a-z])(?:or|and|vs|versus|still|now|ok|okay|fine|normal|safe|up|over|back|first|last|here)(?![a-z])|还是|什么|哪|谁|怎么|多少|正常|第"
 )
+# is it the cable or the GPU? | cable or transceiver? | bad riser or bad card | 是线缆问题还是 GPU 坏了
+_EITHER = tuple(
+    lazy(shape, _I)
+    for shape in (
+        r"^\W*(?:(?:so|and|but|then|now)\W+)?(?:(?:is|was|are|would|could|do (?:you|we) (?:think|blame)|should (?:i|we) (?:blame|suspect|swap|replace)|what (?:is|do i (?:swap|replace))|which is it|whose fault is (?:it|this))\W+)?"
+        r"(?:(?:it|this|that|the (?:problem|fault|cause|culprit)|bad|broken|is|first|with)\W+)*(?:(?:a|an|the|my|our|bad|broken|faulty)\s+)*(?P<a>[a-z][a-z0-9 /'-]{1,30}?)(?:\s+(?:problem|issue|fault))?,?\s+or\s+(?:is it\s+|was it\s+)?"
+        r"(?:(?:a|an|the|my|our|bad|broken|faulty)\s+)*(?P<b>[a-z][a-z0-9 /'-]{1,30}?)(?:\s+(?:problem|issue|fault|itself|that is bad|is bad|broken))?[\s?.!]*$",
+        r"^\W*(?:那|这|它|到底|究竟|请问)*(?:应该)?(?:是|算|换|先换|该换)?(?P<a>[^，。,?？是]{1,10}?)(?:的)?(?:问题|原因|锅|故障|毛病|坏了?)?[，,]?还是(?:换)?(?P<b>[^，。,?？]{1,10}?)(?:的)?(?:问题|原因|锅|故障|毛病|坏了?)?(?:呢|啊)?[?？]?$",
+    )
+)  # fmt: skip
 _ANAPHORA = lazy(r"^(?:it|this|that|there|one|same)$", _I)
 
 
@@ -52,6 +63,15 @@ def suspect_of(text: str) -> Suspect | None:
     """The one thing that is suspected; None where none is, or no hypotheses are known of it."""
     thing = asked(text)
     return suspected("hardware" if _A_GPU.fullmatch(thing) else thing) if thing else None
+
+
+def either_of(text: str) -> tuple[Suspect, Suspect] | None:
+    """The two things of which one is suspected; None where a sentence asks no such thing, or both are one."""
+    found = next((m for shape in _EITHER if (m := shape.search(text)) is not None), None)
+    if found is None:
+        return None
+    one, other = (suspected("hardware" if _A_GPU.fullmatch(found[g].strip()) else found[g]) for g in "ab")
+    return (one, other) if one is not None and other is not None and one is not other else None
 
 
 _A_GPU = lazy(r"(?:my |the |a )?(?:gpus?|(?:graphics |video )?cards?|显?卡)(?:坏了?|有?故障)?", _I)  # that it is broken

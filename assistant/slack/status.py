@@ -27,7 +27,9 @@ _ONE_BEFORE = Text("waiting: one look at this machine comes first", "等待中�
 _JOINED = Text("somebody else asked for the same look: sharing it", "已有他人请求同样的查看：共用其结果")
 CANCELLED = Text("cancelled: nothing more is run", "已取消：不再运行任何内容")
 AGAIN = Text("gpudiag was restarted: asking again ...", "gpudiag 已重启：正在重新提问……")
-FAULT = Text("this failed: it is a fault of gpudiag; its log has the details", "出错：这是 gpudiag 的故障，已写入其日志")
+FAULT = Text(
+    "this failed: it is a fault of gpudiag; its log has the details", "出错：这是 gpudiag 的故障，已写入其日志"
+)
 
 
 class Status:

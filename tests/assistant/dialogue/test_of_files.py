@@ -271,6 +271,25 @@ def test_whose_fault_it_is(text: str, said: str, begins: str) -> None:
     assert headline.startswith(begins), headline
 
 
+OFF = "Nov 18 02:10:10 n2 kernel: [812331.1] NVRM: Xid (PCI:0000:52:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+
+
+@each(
+    ("text", "said", "begins"),
+    [
+        (OFF, "is it the cable or the GPU?", "Signs of the GPU's hardware, none of cables or links"),
+        (OFF, "bad power supply or bad card?", "Signs of the GPU's hardware, none of"),
+        (OFF, "是线缆问题还是GPU坏了？", "有 GPU 硬件的迹象，没有线缆或链路的迹象"),
+        (FLAPS, "is it the cable or the switch?", "What was read does not tell cables or links from the network"),
+        (FLAPS, "是网卡还是显卡的问题", "有网络的迹象，没有 GPU 硬件的迹象"),
+        (OFF, "is it the data loader or the cable?", "What was read does not tell"),
+    ],
+)  # fmt: skip
+def test_which_of_two_it_is_is_told_by_signs_of_one_alone(text: str, said: str, begins: str) -> None:
+    headline = _said("log", text, said)
+    assert headline.startswith(begins), headline
+
+
 ONE_BAD = "index, name, ecc.errors.uncorrected.volatile.total, temperature.gpu\n" + "".join(
     f"{n}, NVIDIA H100 80GB HBM3, {2 * (n == 1)}, 40\n" for n in range(3)
 )
@@ -283,7 +302,6 @@ Nov 20 10:40:32 n1 kernel: [91881.3] NVRM: loading NVIDIA UNIX x86_64 Kernel Mod
 Nov 21 22:15:40 n1 kernel: [219989.4] NVRM: Xid (PCI:0000:c3:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 6, subpartition 1.
 Nov 21 22:15:40 n1 kernel: [219989.5] NVRM: Xid (PCI:0000:c3:00): 64, pid='<unknown>', name=<unknown>, Row Remapper: Failed to remap row 0x0000000000511d00
 """
-OFF = "Nov 18 02:10:10 n2 kernel: [812331.1] NVRM: Xid (PCI:0000:52:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 QUIET = f"""{OFF}Nov 18 02:36:44 n2 kernel: [    0.000000] Linux version 5.15.0-119-generic (buildd@lcy02-amd64-075) (gcc 11.4.0) #129-Ubuntu SMP
 Nov 18 02:36:45 n2 kernel: [   10.2] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024
 Nov 25 12:00:00 n2 kernel: [638601.0] systemd-journald[812]: Data hash table of /var/log/journal/system.journal has a fill level at 75.0, suggesting rotation.
