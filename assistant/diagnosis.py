@@ -591,7 +591,7 @@ def _less_than_yes(facts: FactBase, seen: Seen) -> Text | None:
     """What keeps "nothing wrong was found" from being a yes: a part of the base set was not read, or a text may go on."""
     said = []
     if why := _why_not_yes(facts, seen):
-        said.append(Text(f"Not enough for a yes: {why.en}.", f"尚不足以断定可用：{why.zh}。"))
+        said.append(Text(f"Not enough to call it usable: {why.en}.", f"尚不足以断定可用：{why.zh}。"))
     if any(k.fact == END_KNOWN and k.inner.value is False for k in facts.observations):
         said += [] if said else [_GAP]
         said.append(Text("Complete as far as its format shows.", "就其格式所示，内容是完整的。"))
@@ -599,7 +599,7 @@ def _less_than_yes(facts: FactBase, seen: Seen) -> Text | None:
 
 
 _GAP = Text(
-    "Not enough for a yes: the text may have a gap (`nvidia-smi -q -x` shows its own end).",
+    "Not enough to call it usable: the text may have a gap (`nvidia-smi -q -x` shows its own end).",
     "尚不足以断定可用：文本可能有缺失（`nvidia-smi -q -x` 的输出能证明自身完整）。",
 )
 

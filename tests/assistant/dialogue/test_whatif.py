@@ -36,7 +36,7 @@ def test_maintenance_rules_it_out() -> None:
     assert texts(reply) == [
         "Supposed: planned maintenance on this node: yes. It would be OK instead of UNHEALTHY.",
         "verdict now: UNHEALTHY: GPU 0000:3b:00.0 has fallen off the bus. Not usable until the node has been rebooted and the GPU is back.",
-        "it would be: OK: Nothing wrong was found in what was given (1 GPU seen). Not enough for a yes: the GPU inventory was not read.",
+        "it would be: OK: Nothing wrong was found in what was given (1 GPU seen). Not enough to call it usable: the GPU inventory was not read.",
         "Would not be found",
         "GPU 0000:3b:00.0 has fallen off the bus",
     ]
