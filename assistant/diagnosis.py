@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Literal
 
-from assistant import traced, undated, vendors
+from assistant import looks, traced, undated, vendors
 from assistant.exits import Exit
 from assistant.intent.query import PASTED
 from assistant.render import runs
@@ -138,6 +138,7 @@ def diagnose(
     whole: bool = False,
     seen: Seen = "",
     question: Question | None = None,
+    earlier: Sequence[Observation] = (),
 ) -> Diagnosis:
     """The diagnosis of `observations`. Pure: the same observations in any order give the same result.
 
@@ -146,12 +147,15 @@ def diagnose(
     not some outputs of it: then its GPU inventory and its kernel log, if it was asked for them, settle its health.
     `seen`: "live" for a machine that was just looked at, "recorded" for what one told earlier, empty for files.
     `question`: what was asked, where it is not what is wrong with whatever was given.
+    `earlier`: what a capture told that a later one replaces (`assistant.sources.Reading.earlier`).
     """
+    observations = list(observations)
     batch = derive(observations)
     if as_of is None:
         as_of = max((o.at for o in batch if o.at is not None and o.clock is Clock.REALTIME), default=None)
     facts = FactBase(batch, vocabulary(), as_of, ages=bool(seen))
-    result = _without_suppressed(run(ruleset.rules, facts), ruleset)
+    result = looks.with_past(run(ruleset.rules, facts), observations, earlier, ruleset, facts)
+    result = _without_suppressed(result, ruleset)
     unseen = _unseen(facts) if whole else ()
     # what was cut off may hold anything
     settled = _settled(facts) and not cut and not unseen and not gaps(result.findings)

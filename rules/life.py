@@ -76,6 +76,10 @@ _CONFIRM_OTHER = Text(
     "Confirm that it is over before the node takes work: look at it with the command, then let it pass the vendor's diagnostic.",
     "节点接收任务前先确认故障已消除：用该命令查看，再通过一次厂商诊断。",
 )
+_LOOKED_AGAIN = Text(
+    "The same output shows otherwise by now. Where nobody has mended it, look again under load: what went by itself comes back by itself.",
+    "同一输出此后显示正常。若无人处理过，请在负载下再看一次：自行消失的问题会自行再现。",
+)
 _CONFIRM_NODE = Text(
     "Confirm that it is over before the node takes work: the kernel must have nothing to say against it since the boot.",
     "节点接收任务前先确认故障已消除：本次启动以来内核日志不应再有相关错误。",
@@ -95,6 +99,7 @@ class Life:
     failed: bool = False  # the cure itself failed
     kin: int | None = None  # the XID that it came back after, where that was another face of the same fault
     told: str = ""  # what a person says that it came back after (`BACK_AFTER`)
+    same: bool = False  # what told of the fault was read again, and tells otherwise
 
     @property
     def words(self) -> Text:
@@ -116,6 +121,11 @@ class Life:
             return Text(f" again after {en}", f"（{zh}后再次发生）")
         when = f" of {at}" if at else ""
         blank = " " if zh[:1].isascii() else ""
+        if self.same:
+            return Text(
+                f"; not so at the last look{f' ({at})' if at else ''}",
+                f"；最后一次查看{f'（{at}）' if at else ''}已非如此",
+            )
         if self.kind is None:
             return Text(f", until {name.en}{when}", f"，直到{blank}{zh}")
         if self.quiet is None:
@@ -132,8 +142,8 @@ class Life:
 
     @property
     def over(self) -> bool:
-        """Whether it is past and the log goes on for a day without it: who was to confirm that has had the time."""
-        return not self.again and self.quiet is not None and self.quiet >= LONG_AGO
+        """Whether it is past and confirmed: what told of it tells otherwise, or who was to confirm that has had a day of the log without it."""
+        return not self.again and (self.same or (self.quiet is not None and self.quiet >= LONG_AGO))
 
     def severity(self, severity: Severity) -> Severity:
         """A fault that is past is no more than a warning, and after a day of silence no more than information."""
@@ -152,9 +162,11 @@ def _confirm(given: Advice, case: Case, life: Life) -> Advice:
     known = str(vendor.value) if vendor is not None and vendor.status is Status.OK else "nvidia"
     command = _NODE_LOOK if device is None else _LOOK.get(known, "")
     words = _CONFIRM_NODE if device is None else _CONFIRM if known == "nvidia" else _CONFIRM_OTHER
+    if life.same:
+        words, command = _LOOKED_AGAIN, ""
     usable = Usable.UNKNOWN if given.usable.rank > Usable.UNKNOWN.rank else given.usable
     return replace(
-        given, bucket=Bucket.MONITOR, resolver="cure", text=case.rule.action.confirm or words,
+        given, bucket=Bucket.MONITOR, resolver="cure", text=words if life.same else case.rule.action.confirm or words,
         command=fill(command, case.subject, case.facts, case.events), risk=Risk.SAFE,
         usable=Usable.YES if life.over else usable, until=NO_TEXT, then=(), because=(*given.because, life.cure),
     )  # fmt: skip

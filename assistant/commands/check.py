@@ -300,6 +300,7 @@ def diagnosed(args: argparse.Namespace) -> Found:
         as_of=look.as_of if look else None,
         whole=bool(look and look.whole),
         seen="" if look is None else "recorded" if args.bundle else "live",
+        earlier=reading.earlier,
     )  # fmt: skip
     return Found(found, look, read_s, trouble)
 

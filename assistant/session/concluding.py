@@ -48,6 +48,7 @@ def concluded(session: Session, state: State, numbers: Sequence[int], told: tupl
         as_of=max((r.as_of for r in rounds if r.as_of is not None), default=None),
         whole=any(r.whole for r in rounds),
         seen=_how(rounds),
+        earlier=[o for r in rounds for o in r.earlier],
     )
     _keep(_KEPT, key, ((rounds, told), found))
     return found

@@ -18,7 +18,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._logtime import Stamp, parse_iso
 from probes.parse._rdma_counters import HARDWARE, STANDARD
 
-NAME, REVISION = "ib-errors", 3
+NAME, REVISION = "ib-errors", 4
 # Name of a counter -> its fact, and how many are many; None where no number of them is a fault by itself.
 _COUNTERS: Mapping[str, tuple[str, int | None]] = {
     "SymbolErrorCounter": ("symbol_error", 10),
@@ -115,6 +115,17 @@ def parse(text: str, context: Context) -> list[Observation]:
     device: tuple[str, str] | None = None  # name and host
     port: Subject | None = None
     times: dict[int, Stamp] = {}  # of lines
+
+    headed: dict[Subject, set[str]] = {}
+
+    def begin(port: Subject, heading: str = "") -> dict[str, tuple[int, Line]]:
+        """The counters of a port below a heading; where it had that heading before, what stood there is told as it was then."""
+        if heading in headed.setdefault(port, set()):
+            out.extend(_facts(port, counted.pop(port), context))
+            headed[port] = set()
+        headed[port].add(heading)
+        return counted.setdefault(port, {})
+
     for line in lines_of(text):
         stamp, told = _split(clean(line.text[:2200]))
         if stamp is not None:
@@ -122,11 +133,11 @@ def parse(text: str, context: Context) -> list[Observation]:
         if found := _QUERIED.fullmatch(told):
             where = re.sub(r"\W+", "", found[1]).lower()
             port = Subject(Scope.PORT, f"{where}/{found[2]}", node(context.host))
-            counted.setdefault(port, {})
+            begin(port, told[: found.start(1)].lower())
         elif found := _ERRORS.fullmatch(told):
             device = named(found[2] or found[1] or "", context)
         elif device and (found := _PORT.fullmatch(told)):
-            here = counted.setdefault(Subject(Scope.PORT, f"{device[0]}/{found[1]}", node(device[1])), {})
+            here = begin(Subject(Scope.PORT, f"{device[0]}/{found[1]}", node(device[1])))
             here |= {name: (int(value), line) for name, value in _VALUE.findall(found[2])}
         elif found := _DOTTED.fullmatch(told):
             port = port or Subject(Scope.PORT, UNNAMED, node(context.host))
