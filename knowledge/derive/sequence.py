@@ -172,7 +172,7 @@ def _change(fact: str, subject: Subject, found: Sequence[Observation], looks: Lo
         gone = looks.gpus(was.source.probe, was.source.call) - looks.gpus(now.source.probe, now.source.call)
         if isinstance(was.value, int) and isinstance(now.value, int) and len(gone) == was.value - now.value:
             fields["lost"] = ", ".join(sorted(gone))
-    if was.at is not None and now.at is not None:
+    if was.at is not None and now.at is not None and (was.at, was.clock) != (now.at, now.clock):
         fields |= dict(zip(("since", "until"), between(was, now), strict=True))
     if (often := sum(not good for good, _ in runs)) > 1:
         fields["often"] = often

@@ -48,6 +48,13 @@ WRITTEN = [seen("benchmark.rdma.bw.largest", 200.0, WRITE), seen("benchmark.rdma
 ON_BUS = Subject(Scope.PCI, "0000:3b:00.0", node(HOST))
 AMD = seen("pci.accelerator", "amd", ON_BUS)
 LISTED = seen("node.gpu.listed", 1, node(HOST))
+SEEN_BY_DRIVER = Source("nvidia-smi", "smi.txt", 4)
+BUS_HAS_MORE = [
+    *(seen("gpu.on_bus", True, gpu(f"0000:{n}b:00.0", HOST)) for n in (1, 2, 3)),
+    seen("node.pci.gpu_count", 3, node(HOST)),
+    *(replace(seen("gpu.index", n, gpu(f"0000:{n}b:00.0", HOST)), source=SEEN_BY_DRIVER) for n in (1, 2)),
+    replace(seen("node.gpu.listed", 2, node(HOST)), source=SEEN_BY_DRIVER),
+]
 
 
 # A GPU that is busy and does next to nothing, and what else is told of such a one.
@@ -219,6 +226,9 @@ BATCHES: dict[str, list[Observation]] = {
     "node.gpus.unlisted": [AMD, seen("gpu.vendor_index", "amd:0")],
     "node.gpu.shown": [LISTED],
     "node.gpu.left_out": [LISTED, seen("gpu.index", 0)],
+    "node.gpu.listed_fewest": [o for o in BUS_HAS_MORE if o.subject.scope is Scope.NODE],
+    "node.gpu.left_out_names": BUS_HAS_MORE,
+    "node.gpu.bus_only": [o for o in BUS_HAS_MORE if o.subject.scope is Scope.NODE],
     "gpu.unlisted": [LISTED, seen("gpu.index", 0), seen("xid", Event(79, {"text": "GPU has fallen off the bus."}))],
     "xid_implied": [seen("xid", Event(45, {"text": "Ch 00000008, caused by previous Xid 31", "caused_by": 31}))],
     "xid_kept": [seen("gpu.xid.last", 95)],
