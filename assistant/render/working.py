@@ -65,12 +65,20 @@ def changed(facts: FactBase, about: Sequence[Subject] = ()) -> Text | None:
     if since:
         said = Text(f"since {since}; until then: {before.en}", f"自 {since} 起如此；此前：{before.in_('zh')}")
     else:
-        said = Text(f"at the end of the samples; at first: {before.en}", f"采样末尾如此；开头：{before.in_('zh')}")
+        last, whole = (_span(facts, f"gpu.work.{which}.samples", its) for which in ("now", "all"))
+        en, zh = f"in the last {last} of {whole} samples; before that: ", f"{whole} 个采样中最后 {last} 个如此；此前："
+        said = Text(f"{en}{before.en}", f"{zh}{before.in_('zh')}")
     if named is not None:
         said = Text(f"{named.en} {said.en}", f"{named.in_('zh')}，{said.in_('zh')}")
     elif len(its) == len(gpus):
         return Text(f"{said.en[:1].upper()}{said.en[1:]}.", f"{said.in_('zh')}。")
     return _sentence(facts, its, said)
+
+
+def _span(facts: FactBase, fact: str, gpus: Sequence[Subject]) -> str:
+    """``3``, or ``3-5`` where it differs between GPUs."""
+    read = [v for gpu in gpus if isinstance(v := _read(facts, fact, gpu), int)]
+    return "-".join(dict.fromkeys(str(v) for v in (min(read), max(read)))) if read else ""
 
 
 def does(facts: FactBase, gpus: Sequence[Subject]) -> Text | None:

@@ -145,9 +145,9 @@ UP, DOWN, WAVES, PART = (
 )  # a sample is up or down; how often it must change; each side's share of the samples
 # What comes and goes by chance is seldom full and mostly in between.
 FULL, BETWEEN = 85.0, 40.0
-# Where what it does changes once and stays so: samples that tell what it does now, how far a figure has to move for that, and how near to
-# their mean the later samples have to stay, in percent of all that there is of it. Our own.
-PHASE, SHIFT, NEAR, OUTLIERS = 5, 25.0, 15.0, 10
+# Where what it does changes once and stays so: samples that tell what it does, of a window; how far a figure has to move for that, and how near
+# to their mean the later samples have to stay, in percent of all that there is of it. Our own.
+PHASE, SHIFT, NEAR, OUTLIERS = 3, 25.0, 15.0, 10
 PART_TIME, STEADY_LOAD = 60.0, 0.3  # busy for less than that, and how far its samples lie from their mean
 SAME = 0.1  # GPUs of one node whose figures lie so near do the same
 
@@ -538,6 +538,7 @@ class _Work:
         self.joined = False  # of looks that one tool told in files of their own
         self.since: Observation | None = None  # the first sample that tells what the last one does
         self.before: _Work | None = None  # what the same source told of the time ahead, where it did something else
+        self.of = 0  # of how many samples those are the last, where it did something else ahead
         for found in samples.values():
             found.sort(key=_later)
         told = samples.get("busy") or samples.get("engine") or []
@@ -560,7 +561,7 @@ class _Work:
         if late.kind == before.kind:
             return self
         now = self._of(late.samples)  # judged anew beside the other GPUs of its node
-        now.before = before
+        now.before, now.of = before, len(self.over)
         return now
 
     def _of(self, samples: _Samples) -> _Work:
@@ -585,7 +586,7 @@ class _Work:
     def _change(self) -> int | None:
         """The number of the sample from which on it does something else; None where it goes on as before, or back and forth."""
         n = len(self.over)
-        if n < 2 * PHASE or self.waves:
+        if n < WINDOW or self.waves:
             return None
         rows = list(self._levels())
         sums = [[0.0, *accumulate(row)] for row in rows]
@@ -1152,6 +1153,9 @@ class _Work:
         if self.before is not None and self.before.kind:
             before = self.told("gpu.work.before", gpu, self.before.kind, self.before.shown)
             first = self.since or self.told_by[0]
+            if self.of:
+                yield self.told("gpu.work.now.samples", gpu, len(self.over), f"the last {len(self.over)} of {self.of}")
+                yield self.told("gpu.work.all.samples", gpu, self.of, "")
             yield replace(before, at=first.at if self.since or self.before.timed else None, clock=first.clock)
         if (self.busy >= BUSY or self.least) and not window:
             why = f"{len(self.over)} of {WINDOW} samples, which is no window: run gpudiag profile --pid PID"

@@ -623,6 +623,7 @@ CHANGES: list[tuple[list[Figures], str, str]] = [
     ([SPINS] * 8 + [GOOD] * 8, "ok", "bound by tensor cores, as matrix work should be. Since 2026-09-21 14:17:20Z; until then: busy and"),
     ([GOOD] * 6 + [FREE] * 12, "ok", "idle and free since 2026-09-21 14:16:20Z; until then: bound by tensor cores"),
     ([FREE] * 6 + [GOOD] * 8 + [SPINS] * 6, "degraded", ". Since 2026-09-21 14:20:20Z; until then: bound by tensor cores"),
+    ([GOOD] * 7 + [SPINS] * 3, "degraded", ". Since 2026-09-21 14:16:50Z; until then: bound by tensor cores"),
     ([GOOD] * 14, "ok", ""),
     ([GOOD] * 6 + [SPINS] + [GOOD] * 8, "ok", ""),
 ]  # fmt: skip
@@ -652,7 +653,9 @@ def test_the_last_of_a_few_looks_tells_what_a_gpu_does_now() -> None:
     assert d.verdict.state == "ok"
     assert "Since 2026-09-21 14:13:50Z; until then: busy and doing next to nothing" in d.verdict.text.en
     row = judged(smi_dmon, H100, {"util": [99] * 12, "copies": [0] * 6 + [48] * 6, "power": [120] * 6 + [610] * 6})
-    assert "GPU 0: busy at the end of the samples; at first: busy and doing next to nothing." in row.verdict.text.en
+    assert (
+        "GPU 0: busy in the last 6 of 12 samples; before that: busy and doing next to nothing." in row.verdict.text.en
+    )
 
 
 def test_what_else_gpus_do_is_named_in_the_first_line() -> None:

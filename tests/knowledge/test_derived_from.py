@@ -89,6 +89,12 @@ def back(fact: str, on: Subject, was: object, now: object) -> list[Observation]:
     return [replace(seen(fact, value, on, at=at), clock=Clock.LOCAL) for value, at in ((now, 7_200 * SECOND), (was, 0))]
 
 
+CHANGED = [
+    seen(name, value, at=i * SECOND)
+    for name, values in (("gpu.utilization.core", [0] * 5 + [99] * 5), ("gpu.activity.sm", [0.0] * 5 + [91.0] * 5))
+    for i, value in enumerate(values)
+]
+
 # Of each derived fact a batch from which it follows.
 BATCHES: dict[str, list[Observation]] = {
     "gpu.pcie.replay.limit": [seen("gpu.pcie.gen.max", 5), seen("gpu.pcie.width.max", 16)],
@@ -100,11 +106,7 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.nvlink.down_links": [seen("link.state", "inactive", Subject(Scope.LINK, "4", GPU))],
     "gpu.power.design": [*DRAWING, seen("gpu.name", "NVIDIA H100 80GB HBM3")],
     "gpu.work.class": WORKING,
-    "gpu.work.before": [
-        seen(name, value, at=i * SECOND)
-        for name, values in (("gpu.utilization.core", [0] * 5 + [99] * 5), ("gpu.activity.sm", [0.0] * 5 + [91.0] * 5))
-        for i, value in enumerate(values)
-    ],
+    **dict.fromkeys(("gpu.work.before", "gpu.work.now.samples", "gpu.work.all.samples"), CHANGED),
     "gpu.work.busy": WORKING,
     "gpu.work.share": WORKING,
     "gpu.work.power": [*WORKING, DRAWING[1]],
