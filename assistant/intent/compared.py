@@ -347,6 +347,8 @@ def _judged(q: Quantity, a: _Value, b: _Value, text: str, called: dict[str, _Who
         pair = _made(q, (a, b) if first else (b, a), Against.PEERS, text, ("", ""), called)
         of = ("node", two[not first]) if two[0] else ("", "")
         return None if pair is None else pair._replace(of=of, others=(two[first],))
+    if _AGAIN.search(text):
+        return None
     ahead = text[: a.start]
     if _FROM.search(ahead) or (_TO.search(between) and (_WENT.search(ahead) or _WENT.search(between))):
         return _made(q, (b, a), Against.PAST, text, (text, ""), called) if _TO.search(between) else None
@@ -355,6 +357,13 @@ def _judged(q: Quantity, a: _Value, b: _Value, text: str, called: dict[str, _Who
     if _INSTEAD.search(between):
         return _made(q, (a, b), Against.EXPECTED, text, (text, ""), called)
     return None
+
+
+# goes from 100 to 0 constantly: neither is what it was
+_AGAIN = lazy(
+    r"(?<![a-z])(?:constantly|repeatedly|again and again|over and over|all the time|the whole time|periodically|back and forth|and back)(?![a-z])|反复|来回|周期性|不停地?[掉跳]",
+    _I,
+)
 
 
 def _sides(text: str, a: _Value, b: _Value) -> Iterator[tuple[str, str]]:

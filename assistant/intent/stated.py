@@ -134,6 +134,8 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         words = _MARK.sub(lambda _: next(originals, ""), clause)
         quoted = _as_written(excerpt(" ".join(words.split()), 120), fixed)
         links, about = about, things.about(numerals(clause), words, found.slots, about)
+        if before.startswith(_GPU_LEVELS) and about == links._replace(many=1) and _alike(clause, about):
+            about = links  # 8 张 H100 全是 100%，功耗 120W: of the same
         shared = "<share>" in clause or (shared and _THE_REST.fullmatch(clause) is not None)
         clause = _SHARE.sub(lambda _: f" | {next(counted).phrase} | ", clause)
         read = Read()
@@ -547,6 +549,19 @@ def _curve_named(text: str) -> str:
     return _SERIES.sub(named, text)
 
 
+# What each of several GPUs has of its own.
+_GPU_LEVELS = ("gpu.utilization.", "gpu.power.", "gpu.activity.", "gpu.temperature.", "gpu.clock.", "gpu.memory.")
+
+
+def _alike(clause: str, about: About) -> bool:
+    """Whether a clause goes on about the GPUs of the one ahead: it names and counts none."""
+    return not _ONE.search(clause) and things.group(numerals(clause), about.counted) is None
+
+
+_ONE = lazy(
+    r"(?<![a-z])(?:one|another|other|only|the node|total|sum|altogether|combined)(?![a-z])|一[张块个]|其中|另|总|整机|合计",
+    _I,
+)
 _WORK = frozenset({"gpu.power.draw", "gpu.activity.sm", "gpu.activity.tensor", "gpu.activity.dram"})
 _BUSY = 75  # percent of the time with a kernel, as in knowledge/derive/working.py
 

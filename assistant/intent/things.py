@@ -104,8 +104,17 @@ def group(clause: str, counted: bool = False) -> Group | None:
             return None  # of all of them
         if re.search(r"gpu|card|[块张卡]", found[0], _I):
             return Group(int(found["all"] or found["han"]))
+    if (models := _OF_MODEL.search(clause)) is not None:
+        return Group(int(models["n"]))
     some = _SO_MANY.search(clause) if counted else None
     return Group(int(some["n"])) if some else None
+
+
+# 8 H100s all at 100 %, and no 8x H100 node
+_OF_MODEL = lazy(
+    r"(?<![0-9.])(?P<n>[0-9]{1,2})\s*x?\s*<model>\s*s?\s+(?:all|each|both|are|sit|sitting|stuck|pegged|pinned|at|show|showing|draw|drawing|read|reading|report|run|running)(?![a-z])",
+    _I,
+)
 
 
 def without_counts(clause: str, counted: bool = False) -> str:
@@ -212,13 +221,24 @@ def about(clause: str, words: str, slots_: Slots, last: About) -> About:
 def with_utilization(text: str) -> str:
     """`text`, a bare share of a GPU named as what it is where nothing else is named: "1 of 8 gpus at 0%" is its utilisation."""
     text = _GPU_SHARE.sub(lambda m: f", gpu util {m[1]} %", text)
-    return text if _OF_WHAT.search(text) else _AT_SHARE.sub(lambda m: f"{m[0]} util", text)
+
+    def named(m: re.Match[str]) -> str:
+        behind = _BEHIND.match(text, m.end())
+        of_it = _OF_WHAT.search(text, 0, m.end()) or (behind is not None and _OF_WHAT.search(behind[0]))
+        return m[0] if of_it else f"{m[0]} util"
+
+    return _AT_SHARE.sub(named, text)
 
 
 # 1 of 8 gpus at 0% | one card sits at 3%: of what, where nothing else is named, is its utilisation
 _AT_SHARE = lazy(
-    r"(?:(?<![a-z])(?:gpus?|cards?|accelerators?|[abhlmv]i?[0-9]{2,3}[a-z]?)|<[a-z]+>)\s+(?:(?:is|are|sits?|stuck|runs?|stays?|only)\s+){0,2}(?:at|on)\s+[0-9]{1,3}(?:\.[0-9]+)?\s?%"
-    r"|(?:[张块](?:卡|gpu)?|号卡?|<gpu>)\s*(?:[都全是在跑到才有只为约]|差不多|基本)*\s*[0-9]{1,3}(?:\.[0-9]+)?\s?%",
+    r"(?:(?<![a-z])(?:gpus?|cards?|accelerators?|[abhlmv]i?[0-9]{2,3}[a-z]?)|<[a-z]+>)\s+(?:(?:is|are|all|each|both|sits?|sitting|stuck|pegged|pinned|runs?|running|stays?|only|goes|go|drops?|dropped|falls?|fell)\s+){0,3}(?:at|on|to)\s+[0-9]{1,3}(?:\.[0-9]+)?\s?%"
+    r"|(?:[张块](?:卡|gpu|<[a-z]+>)?|号卡?|(?<![a-z])gpus?|<[a-z]+>\s*显?卡?)\s*(?:[都全是在跑到掉才有只为约]|差不多|基本)*\s*[0-9]{1,3}(?:\.[0-9]+)?\s?%",
+    _I,
+)
+# What stands behind a share as far as the next reading: "100 % util", "90% of its memory", and none of "100 % and 120 W", "100% 功耗 120W"
+_BEHIND = lazy(
+    r"(?!\s*(?:功耗|power(?: draw)?)[^0-9,，。;；]{0,8}[0-9.]+\s?(?:w|瓦))(?:(?!(?<![a-z])(?:and|but|yet|while|with|at)(?![a-z])|[但却而])[^0-9,，。;；?？])*",
     _I,
 )
 # cpu 100% gpu 30%

@@ -350,6 +350,15 @@ def judged(source: Callable[[str, Figures], str | list[Observation]], model: str
 SAID = {
     "nvidia-smi shows 100 % utilization but power is only 130 W on an H100, what does it mean?": "busy_idle",
     "my A100 draws 90 W at 100 % utilization": "busy_idle",
+    "8 H100s all at 100 % and 120 W, what is wrong": "busy_idle",
+    "8 张 H100 全是 100% 但是功耗只有 120W，什么问题": "busy_idle",
+    "H100 卡都是 100% 功耗 130W": "busy_idle",
+    "16 H200s all sitting at 99% and 150W": "busy_idle",
+    "gpu goes 97% then 0%": "in_waves",
+    "GPU drops to 0% every few seconds": "in_waves",
+    "GPU usage goes from 100 to 0 constantly": "in_waves",
+    "my card is at 99% one second and 0% the next": "in_waves",
+    "GPU 每隔几秒掉到 0%": "in_waves",
     "why is gpu 3 at 100% with 120 W on H100": "busy_idle",
     "V100 44W at 100% util": "busy_idle",
     "99 % util, 131 W of power, SM active 7 %": "busy_idle",
@@ -478,6 +487,21 @@ NO_COUNTERS = (
     "SM active 130 %",
     "we train in fp32 on 16 nodes",
 )
+
+
+@each("said, fact", [
+    ("8 cards at 90 % of memory", "gpu.memory.share"), ("gpu 3 at 97% memory, others at 20%", "gpu.memory.share"), ("gpu at 100% fan speed", "fan.speed"),
+])  # fmt: skip
+def test_a_share_of_something_else_is_no_utilisation(said: str, fact: str) -> None:
+    assert {o.fact for o in understand(said).observations} == {fact}
+
+
+def test_what_several_gpus_have_is_said_once_for_all_of_them() -> None:
+    """The power named in the next clause is that of each of them; of one among them it is not."""
+    counted = {o.fact: o.subject.id for o in understand("8 张 H100 全是 100%，功耗只有 120W").observations}
+    assert len(set(counted.values())) == 1
+    one = {o.fact: o.subject.id for o in understand("8 cards at 100%, one at 80 W").observations}
+    assert one["gpu.utilization.core"] != one["gpu.power.draw"]
 
 
 @each("said", NO_COUNTERS)
