@@ -67,7 +67,7 @@ def answer(query: Query, lang: str) -> Reply | None:
     band = found.band(value.number) if value is not None and value.unit in ("", found.unit) else None
     if band is not None and value is not None:
         return _judged(found, value, *band.among(named(query.text)), read(query), lang)
-    return _bands(found, lang)
+    return _bands(found, asks, lang)
 
 
 def _measured(query: Query) -> Range | None:
@@ -171,12 +171,15 @@ def _judged(r: Range, value: Value, band: Band, kind: Workload | None, asked: st
     )  # fmt: skip
 
 
-def _bands(r: Range, lang: str) -> Reply:
-    """What is a good value, without one to judge."""
+def _bands(r: Range, asks: bool, lang: str) -> Reply:
+    """What is a good value, without one to judge; with its bounds first where that is what is asked."""
     from assistant.dialogue._pages import spoken
 
     sheet = page(r, lang)
     headline, parts = spoken(sheet, lang)
+    good = [bounds(b, r.unit, lang) for b in r.bands if b.rating == "good"]
+    if asks and good:
+        headline += text_in(lang, f" Good: {', '.join(good)}.", f"良好：{'、'.join(good)}。")
     return Reply(
         lang, headline, parts, suggestions=_next(r, lang), data=data_of("explain", [f"range {r.id}"], entry=sheet.data)
     )

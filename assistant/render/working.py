@@ -16,8 +16,8 @@ from rules.factbase import FactBase
 from rules.model import facts_named
 
 FIGURES = Text(
-    "[busy {gpu.work.busy} %, working {gpu.work.share} %|busy {gpu.work.busy} %|working {gpu.work.share} %|tensor active {gpu.activity.tensor} %, DRAM active {gpu.activity.dram} %|DRAM active {gpu.activity.dram} %|tensor active {gpu.activity.tensor} %][ ({gpu.work.power} of {gpu.work.power.limit} W)| ({gpu.work.power} W)]",
-    "[利用率 {gpu.work.busy} %，SM 活跃 {gpu.work.share} %|利用率 {gpu.work.busy} %|SM 活跃 {gpu.work.share} %|tensor active {gpu.activity.tensor} %，DRAM active {gpu.activity.dram} %|DRAM active {gpu.activity.dram} %|tensor active {gpu.activity.tensor} %][（功耗 {gpu.work.power} W，上限 {gpu.work.power.limit} W）|（功耗 {gpu.work.power} W）]",
+    "[busy {gpu.work.busy} %, working {gpu.work.share} %|busy {gpu.work.busy} %|working {gpu.work.share} %|FP32 active {gpu.activity.fp32} %, tensor active {gpu.activity.tensor} %|FP64 active {gpu.activity.fp64} %, tensor active {gpu.activity.tensor} %|tensor active {gpu.activity.tensor} %, DRAM active {gpu.activity.dram} %|DRAM active {gpu.activity.dram} %|tensor active {gpu.activity.tensor} %][ ({gpu.work.power} of {gpu.work.power.limit} W)| ({gpu.work.power} W)]",
+    "[利用率 {gpu.work.busy} %，SM 活跃 {gpu.work.share} %|利用率 {gpu.work.busy} %|SM 活跃 {gpu.work.share} %|FP32 active {gpu.activity.fp32} %，tensor active {gpu.activity.tensor} %|FP64 active {gpu.activity.fp64} %，tensor active {gpu.activity.tensor} %|tensor active {gpu.activity.tensor} %，DRAM active {gpu.activity.dram} %|DRAM active {gpu.activity.dram} %|tensor active {gpu.activity.tensor} %][（功耗 {gpu.work.power} W，上限 {gpu.work.power.limit} W）|（功耗 {gpu.work.power} W）]",
 )
 _NAMES = facts_named(FIGURES.en)
 # Worth a word; that a GPU works, or is idle and free, goes without saying.

@@ -427,6 +427,10 @@ MEANT = {
     "所有 rank 都 100%，但吞吐掉了一半": "还不等于在工作",
     "how many gpu hours did we waste this week at 30% utilization on 128 gpus": "15,052.8 GPU-hours in 168 h",
     "限制到 400W 的 H100 会慢多少": "约损失",
+    "what is a good tensor active for H100 training": "Good: 38 .. 100 %",
+    "tensor active 多少算正常": "良好：38 .. 100 %",
+    "is fp32 active 60% and tensor 0% a problem": "FP32 active 60 %, tensor active 0 %: computing in FP32",
+    "有一张卡的利用率比其他卡低": "某个 GPU 比同伴慢",
 }
 
 
@@ -490,7 +494,7 @@ NO_COUNTERS = (
 
 
 @each("said, fact", [
-    ("8 cards at 90 % of memory", "gpu.memory.share"), ("gpu 3 at 97% memory, others at 20%", "gpu.memory.share"), ("gpu at 100% fan speed", "fan.speed"),
+    ("8 cards at 90 % of memory", "gpu.memory.share"), ("gpu 3 at 97% memory, others at 20%", "gpu.memory.share"), ("gpu at 100% fan speed", "gpu.fan.speed"),
 ])  # fmt: skip
 def test_a_share_of_something_else_is_no_utilisation(said: str, fact: str) -> None:
     assert {o.fact for o in understand(said).observations} == {fact}
