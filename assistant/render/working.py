@@ -25,6 +25,7 @@ HELD = ("held_idle", "allocated_idle")
 TOLD = ("tensor_bound", "memory_bound", "part_time", "fp64_bound", "fp32_work", "unseen", *HELD)
 _IDLE = ("idle", *HELD)  # of MIG instances, which are parts of a GPU that was divided for somebody
 _BUSY = Text("busy", "有 kernel 在跑")
+IN_USE = 10.0  # percent of the time with a kernel: less is a desktop, or next to nothing
 MOST = 60.0  # percent of the others, as in gpu-idle-while-peers-work
 LEAST_HOURS = 0.5  # of GPUs: less is no waste to speak of
 _OWNERS = 3  # of which the first line has room
@@ -43,7 +44,7 @@ def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:
             said.append(_unused(facts, idle))
         if unread := [gpu for gpu in facts.subjects(Scope.GPU) if _read(facts, "gpu.work.unread", gpu)]:
             said.append(_blind(facts, unread))
-        said += _held(facts) + _beside_busy(facts)
+        said += _partly(facts, kinds) + _held(facts) + _beside_busy(facts)
     return Text(" ".join(t.en for t in said), "".join(t.in_("zh") for t in said)) if said else None
 
 
@@ -165,6 +166,29 @@ def _blind(facts: FactBase, gpus: Sequence[Subject]) -> Text:
     figures = ranges(FIGURES, [_known(facts, gpu) for gpu in gpus])
     en, zh = (f"{figures.en}: " if figures.en else "", f"{figures.in_('zh')}：" if figures.en else "")
     return _sentence(facts, gpus, Text(f"{en}profiling counters could not be read", f"{zh}未能读取 profiling 计数器"))
+
+
+def _partly(facts: FactBase, told: Sequence[str]) -> list[Text]:
+    """``GPU 3: busy 24 % (210 of 700 W): for a part of the time only, beside others that are busy and hold as much.`` Of GPUs whose memory
+    is held and of which nothing else is told."""
+    found: dict[bool, list[Subject]] = defaultdict(list)
+    for gpu in facts.subjects(Scope.GPU):
+        kind, busy, held = (_read(facts, name, gpu) for name in ("gpu.work.class", "gpu.work.busy", "gpu.memory.used"))
+        if kind not in (None, "working", "part_time") or kind in told or not isinstance(busy, int | float):
+            continue
+        if IN_USE <= busy < BUSY and not (isinstance(held, int | float) and held < HOLDS_MIB):
+            found[_beside_work(facts, gpu)].append(gpu)
+    said = []
+    for beside, gpus in sorted(found.items(), reverse=True):
+        figures = ranges(FIGURES, [_known(facts, gpu) for gpu in gpus])
+        en = "for a part of the time only, " + (
+            "beside others that are busy and hold as much"
+            if beside
+            else "as where host, input or requests set the pace"
+        )
+        zh = "只有部分时间在工作，" + ("而旁边占用相近的 GPU 在忙" if beside else "节奏多由主机、输入或请求决定")
+        said.append(_sentence(facts, gpus, Text(f"{figures.en}: {en}", f"{figures.in_('zh')}：{zh}")))
+    return said
 
 
 def _held(facts: FactBase) -> list[Text]:

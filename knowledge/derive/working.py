@@ -78,6 +78,8 @@ TENSOR_GOOD, TENSOR_SOME, TENSOR_NONE = 38.0, 20.0, 5.0
 # Bound by memory: seven eighths of those 80, or three quarters where tensor cores do little. Our own.
 DRAM_FULL, DRAM_NEAR = 70.0, 60.0
 DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 50.0, 30.0, 25.0, 3.0
+# What only waits reads and writes next to nothing; 1 % of an H100's memory are 33 GB/s, which kernels that are small or far apart move. Our own.
+SPINS_AT_MOST = 1.0
 PLAIN_PIPES = 20.0
 # Products of matrices keep the FP32 pipe at work for most of the cycles; simulation has as much again of other instructions. Our own.
 PRODUCTS = 65.0
@@ -189,7 +191,9 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     unclassed = {
         g: w
         for g, w in gpus.items()
-        if g not in works and (g in compared or w.programs > 1 or g in seen.unread or w.before) and not w.divided
+        if g not in works
+        and (g in compared or w.programs > 1 or g in seen.unread or w.before or w.busy < BUSY)
+        and not w.divided
     }
     alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))
     return [*observations, *alone, *beside, *_silent(seen.parts, read), *_unread(seen.unread, gpus)]
@@ -230,7 +234,7 @@ def _newest(w: _Work) -> tuple[int, int, str, str]:
     return _later(w.told_by[-1])
 
 
-_ALIKE_FOR = ("tensor", "power", "pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
+_ALIKE_FOR = ("tensor", "dram", "copies", "power", "pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
 
 
 def _together_at_work(read: Mapping[Subject, Sequence[_Work]]) -> None:
@@ -466,7 +470,8 @@ def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
         idle = sum(w.kind == "busy_idle" for w in others)
         yield work.told("gpu.work.peers.idle", gpu, 100 * idle / len(others), f"{idle} of {len(others)} others")
     for gpu, work in works.items():
-        if work.kind not in ("idle", "held_idle", "allocated_idle"):
+        resting = work.kind in ("idle", "held_idle", "allocated_idle")
+        if not resting and (work.kind not in ("", "working", "part_time") or work.least or work.busy >= PART_TIME):
             continue
         others = [w for g, w in works.items() if g != gpu and g.host == gpu.host]
         if len(others) >= PEERS and work.jobs in (others[0].jobs, frozenset()) and len({w.jobs for w in others}) == 1:
@@ -1029,13 +1034,13 @@ class _Work:
         is known in which its process waits, that says more."""
         if self._spins_between:
             return "spins_between"
-        tensor = self.mean("tensor")
-        dram, sm, power = self.mean("dram"), self.mean("sm"), self._power_of_all
-        dram = self.mean("copies") if dram is None else dram
+        tensor = self.common("tensor")
+        dram, sm, power = self.common("dram"), self.mean("sm"), self._power_of_all
+        dram = self.common("copies") if dram is None else dram
         many = power is not None if sm is None else sm >= FEW_SMS  # what computes within registers moves nothing either
         if self.kind != "busy_idle" or self.held or dram is None or "gpu.window.waits_for" in self.static:
             return ""
-        if max(dram, tensor or 0.0) > DRAM_STILL:
+        if max(dram, tensor or 0.0) > SPINS_AT_MOST:
             return "small_kernels"
         if many and (power is None or power >= LITTLE_POWER) and self._pipes_unread:
             return "pipes_unread" if tensor is None else "unread"

@@ -728,6 +728,42 @@ def test_gpus_that_are_held_and_idle_cost_hours() -> None:
     assert "（采样期间共 0.6 GPU 小时）" in d.verdict.text.zh
 
 
+def test_gpus_that_are_busy_for_a_part_of_the_time_are_told() -> None:
+    """One beside others that are busy and hold as much, and all of a node; of one that no program holds nothing is said."""
+
+    def node(*figures: Figures) -> Diagnosis:
+        own = (
+            scrape(H100, f).replace('gpu="0"', f'gpu="{n}"').replace("-000000000001", f"-00000000000{n}")
+            for n, f in enumerate(figures)
+        )
+        return diagnose(parse_text("input", "".join(own)), load())
+
+    some: Figures = {"util": 24, "power": 210, "sm": 20, "tensor": 9, "dram": 6, "held": 70_000}
+    good = {**GOOD, "held": 70_000}
+    d = node(good, good, good, some, good)
+    assert d.verdict.state == "ok"
+    assert "busy 24 %, working 20 % (210 of 700 W): for a part of the time only, beside others" in d.verdict.text.en
+    d = node(some, some, some, some)
+    assert (
+        "4 GPUs (0-3): busy 24 %, working 20 % (210 of 700 W): for a part of the time only, as where"
+        in d.verdict.text.en
+    )
+    assert "part of the time" not in node({**some, "held": 300}).verdict.text.en
+
+
+def test_what_moves_data_is_no_spin() -> None:
+    """1 % of the bandwidth of an H100 are 33 GB/s: nothing that waits reads as much. GPUs that do the same have one cause."""
+    own = (
+        scrape(H100, {"util": 97, "power": 188, "sm": 16, "tensor": 0.9, "dram": dram})
+        .replace('gpu="0"', f'gpu="{n}"')
+        .replace("-000000000001", f"-00000000000{n}")
+        for n, dram in enumerate((0.99, 1.02, 1.04))
+    )
+    d = diagnose(parse_text("input", "".join(own)), load())
+    assert "3 GPUs" in d.verdict.text.en
+    assert "too small or too far apart" in d.verdict.text.en
+
+
 def test_one_idle_gpu_beside_busy_ones_is_told_where_its_memory_was_not_read() -> None:
     head = "# gpu    pwr     sm    mem\n# Idx      W      %      %\n"
     row = "".join(f"    {i} {560 if i != 5 else 72} {98 if i != 5 else 0} {45 if i != 5 else 0}\n" for i in range(8))
