@@ -16,6 +16,7 @@ from types import ModuleType
 import probes.parse
 from knowledge.exports import unlike
 from probes.base import DocumentFormat, Format, LogFormat, best, last_named, leading, scored
+from probes.parse._json import loaded
 
 
 @cache
@@ -84,9 +85,29 @@ def sniff(head: str) -> Format | None:
         return found
     between = _STAMPED.sub("", head)
     document = best(document_formats(), between)
-    if document is None or _is_one_sentence(document, between) or document.sniff(between) < sure:
+    if document is None or document.sniff(between) < sure:
         return log
-    return document
+    return log if _is_one_sentence(document, between) and not _is_within(log, document, between) else document
+
+
+# NAMESPACE   NAME        READY   STATUS             RESTARTS       AGE
+_GAP = re.compile(r"\s{2,}|\t")
+_CELLS = 4  # of a heading that is no sentence
+
+
+def _is_within(log: Format, document: Format, text: str) -> bool:
+    """Whether all that the log is known by stands within the document: in a single value of JSON, or in rows below the heading that the
+    text begins with.
+    """
+    if (said := text.strip()).startswith(("[", "{")):
+        try:
+            return loaded(said) is not None
+        except (ValueError, RecursionError):
+            return False
+    heading, *below = [line for line in text.splitlines()[:2000] if line.strip()]
+    if len(_GAP.split(heading.strip())) < _CELLS or document.sniff(heading) < document.sniff(text):
+        return False
+    return all(len(_GAP.split(line.strip())) >= _CELLS for line in below if log.sniff(line) >= LOG)
 
 
 def _is_one_sentence(document: Format, text: str) -> bool:

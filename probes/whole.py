@@ -30,6 +30,8 @@ class Whole(StrEnum):
 _JSON = lazy(r"[\[{]\s*(?:[\[\]{}\"\d-]|true\b|false\b|null\b|\Z)")
 _XML = lazy(r"\s*(?:<\?xml|<!DOCTYPE|<[A-Za-z_][\w.-]*[\s>])")
 _FRAME = lazy(r"[ \t]*[+|╒╞╘├└│┌╭╰]")  # a line of a table that is drawn
+# A branch of a tree is none of it:     └─1822 /usr/bin/nv-fabricmanager -c ...     │   ├─sda2     +-00.1  Intel Corporation
+_BRANCH = lazy(r"[ \t│|]*(?:[├└]─{1,3}|[+|`]-{1,2})[^-─=+|┬┼┴]")
 _CLOSED = lazy(r"[ \t]*(?:[+╘└╰][-=+═─┴╧┘╛╯ ]*[+╛┘╯]|\+[-=+]{3,})[ \t]*$")
 # The table of plain nvidia-smi: since driver 325 a list of processes follows, also where none runs.
 _TABLE = lazy(r"\| NVIDIA-SMI\s{1,20}\S{1,30}\s{1,60}(?:KMD |Driver )Version:")
@@ -64,7 +66,7 @@ def whole(text: str) -> tuple[Whole, Text]:
             "是 nvidia-smi 表格中的几行，没有表头：节点上其余情况无从得知",
         )
     last = text.rstrip().rpartition("\n")[2]
-    if _FRAME.match(last) and not _CLOSED.match(last):
+    if _FRAME.match(last) and not _BRANCH.match(last) and not _CLOSED.match(last):
         return Whole.BROKEN, Text("is cut off: its table does not end", "不完整：表格没有结尾")
     if tables := [m.end() for m in _TABLE.finditer(text)]:
         if not _HOLDERS.search(text, tables[-1]):

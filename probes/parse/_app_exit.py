@@ -28,7 +28,7 @@ TRIGGERS = (
 SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 _WORDS = {"killed": 9, "terminated": 15, "segmentation fault": 11, "aborted": 6, "bus error": 7,
           "illegal instruction": 4, "floating point exception": 8}  # fmt: skip
-_REASONS = {9: "killed", 15: "terminated", 11: "segfault", 6: "aborted", 7: "bus_error", 4: "illegal_instruction",
+REASONS = {9: "killed", 15: "terminated", 11: "segfault", 6: "aborted", 7: "bus_error", 4: "illegal_instruction",
             8: "floating_point"}  # fmt: skip
 
 _ENTRY = lazy(r"\[\d{1,6}\]:$")
@@ -164,7 +164,10 @@ _ENDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "oom_killed",
-        lazy(r"oom[_-]kill event|Exceeded (?:job|step) memory limit|OOM [Kk]illed|\bOOMKilled\b|TERM_MEMLIMIT"),
+        # "OOMKilled": false,      says that it was not
+        lazy(
+            r"oom[_-]kill event|Exceeded (?:job|step) memory limit|OOM [Kk]illed|\bOOMKilled\b(?![\"']?\s{0,4}[:=]\s{0,4}[\"']?(?i:false))|TERM_MEMLIMIT"
+        ),
     ),
     (
         "time_limit",
@@ -243,5 +246,5 @@ def _end(text: str) -> dict[str, Scalar] | None:
         fields["exitcode"] = int(found[1])
     else:
         return None
-    fields |= {"reason": _REASONS.get(number, "signal"), "signal": number}
+    fields |= {"reason": REASONS.get(number, "signal"), "signal": number}
     return fields

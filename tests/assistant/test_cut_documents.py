@@ -55,6 +55,8 @@ def test_a_sick_document_that_is_cut_is_no_yes(path: Path, tmp_path_factory: pyt
         ("<?xml version='1.0'?><a><b/></a>", Whole.PROVEN), ("<?xml version='1.0'?><a><b/>", Whole.BROKEN),
         ("<?xml version='1.0'?><a><b></a>", Whole.BROKEN),
         ("+---+---+\n| a | b |\n+---+---+\n", Whole.UNTOLD), ("+---+---+\n| a | b |\n", Whole.BROKEN),
+        ("  CGroup: /system.slice/a.service\n          └─1822 /usr/bin/a -c b\n", Whole.UNTOLD), ("┌───┬\n├───┼", Whole.BROKEN),
+        ("-+-[0000:00]-+-00.0  Intel\n             +-01.0  Mellanox\n", Whole.UNTOLD), ("+---+---+\n|---+-", Whole.BROKEN),
         ("CA 'mlx5_0'\n\tNumber of ports: 1\n", Whole.UNTOLD), ("a 1\n# EOF\n", Whole.PROVEN), ("", Whole.UNTOLD),
     ],
 )  # fmt: skip

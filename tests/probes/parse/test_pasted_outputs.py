@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from knowledge.observation import Event, Observation, Status
+from probes import registry
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse import (
     amd_smi,
@@ -536,3 +537,26 @@ def test_a_unit_that_is_shown_twice_is_as_it_is_shown_last_and_its_file_is_named
     once = systemctl_status.parse(capture("other/systemctl-status.txt"), Context("one.txt"))
     assert {(o.subject, o.value) for o in states} == {(o.subject, o.value) for o in once if o.fact == "service.state"}
     assert runs != capture("other/systemctl-status.txt")
+
+
+PODS = (
+    "NAMESPACE   NAME     READY   STATUS      RESTARTS   AGE\nml          train-1  0/1     OOMKilled   3          41m\n"
+)
+
+
+@each(
+    "text, name",
+    [
+        (PODS, "kubectl-pods"),
+        ("step 1 loss 2.1\n" + PODS, "python-traceback"),
+        (PODS + "Traceback (most recent call last):\nValueError: x\n", "python-traceback"),
+        (
+            '{"kind": "Pod", "metadata": {}, "status": {"phase": "Failed", "reason": "OOMKilled"}}\n',
+            "kubectl-pods-json",
+        ),
+    ],
+)
+def test_a_word_within_a_table_or_a_value_of_json_makes_it_no_log(text: str, name: str) -> None:
+    found = registry.sniff(text)
+    assert found is not None
+    assert found.name == name

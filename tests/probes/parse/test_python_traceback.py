@@ -176,6 +176,16 @@ def test_jobs_end_for_a_reason(line: str, reason: str, signal: int | None) -> No
     assert (event.get("reason"), event.get("signal")) == (reason, signal)
 
 
-@each("line", ["Killed two birds", "the worker was Killed", "exit code 1", "slurmstepd: error: cannot cd to /x"])
+@each(
+    "line",
+    [
+        "Killed two birds",
+        "the worker was Killed",
+        "exit code 1",
+        '"OOMKilled": false,',
+        "  oomKilled: false OOMKilled=false",
+        "slurmstepd: error: cannot cd to /x",
+    ],
+)
 def test_near_misses_end_nothing(line: str) -> None:
     assert events(line, "job_terminated") == []
