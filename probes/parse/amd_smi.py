@@ -36,7 +36,7 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "amd-smi", 7, "amd"
+NAME, REVISION, VENDOR = "amd-smi", 8, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.name",
     "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
@@ -92,6 +92,8 @@ _ALL_ONES = 0xFFFF  # what a channel's 16-bit counter reads as while the GPU sle
 
 # GPU  POWER  GPU_TEMP  MEM_TEMP  GFX_UTIL  GFX_CLOCK  ...      GPU  XCP  POWER  GPU_T  MEM_T  GFX_CLK  GFX%  MEM%  ...
 _MONITOR = re.compile(r"\s{0,4}GPU(?: {2,20}[A-Z][A-Z0-9_%]{1,24}){2,40}\s{0,8}")
+#   3    0 1348 W    1400 W 108 °C 101 °C   780 MHz        a value as wide as its column stands one blank from the next
+_CLOSE = re.compile(r"(?:(?<=\d )(?:[mk]?W|C|[MG]Hz|%|[MG]B|Mb/s)|\d|N/A) (?=\d|N/A)")
 _COLUMNS = {
     "POWER": ("power", "socket_power"),
     "POWER_USAGE": ("power", "socket_power"),
@@ -225,7 +227,11 @@ def _monitored(text: str) -> list[Mapping[str, Any]]:
         if _MONITOR.fullmatch(line.text[:600]):
             columns = line.text.split()
             continue
-        row = cells(line.text.replace("\u00b0", ""), columns, columns[-1], gap=True) if columns else {}
+        row = (
+            cells(_CLOSE.sub(r"\g<0> ", line.text[:2000].replace("\u00b0", "")), columns, columns[-1], gap=True)
+            if columns
+            else {}
+        )
         begins = re.match(r"\s{0,8}(\d{1,4})\s", line.text) if columns else None
         if begins is None:
             continue

@@ -415,3 +415,18 @@ def test_bad_pages_are_counted_by_what_became_of_them(said: str) -> None:
 def test_bad_pages_that_the_driver_does_not_tell_are_not_none() -> None:
     got = amd_smi.parse("GPU: 0\n    RETIRED: N/A\n    PENDING: N/A\n    UN_RES: N/A\n", CONTEXT)
     assert {o.status for o in got if "bad_pages" in o.fact} == {Status.UNSUPPORTED}
+
+
+def test_a_value_as_wide_as_its_column_is_read() -> None:
+    table = (
+        "GPU  XCP  POWER   PWR_CAP  GPU_T  MEM_T   GFX_CLK   GFX%   MEM%    VRAM_USAGE\n"
+        "  0    0  138 W     750 W  38 °C  31 °C   132 MHz    0 %    0 %    0.3/191.7 GB\n"
+        "  1    0 1348 W    1400 W 108 °C 101 °C   780 MHz  100 %    N/A  181.0/191.7 GB\n"
+    )
+    found = {(o.fact, o.subject.id): o.value for o in amd_smi.parse(table, CONTEXT)}
+    assert [found[f"gpu.{fact}", "amd:1"] for fact in ("power.draw", "temperature.hotspot", "temperature.memory")] == [
+        1348,
+        108,
+        101,
+    ]
+    assert found["gpu.memory.used", "amd:1"] == 185344
