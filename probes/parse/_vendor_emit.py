@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
-from knowledge.observation import Observation, Status, Subject, gpu
+from knowledge.observation import Event, Observation, Status, Subject, gpu
 from knowledge.text import clean
 from probes.base import Context
 from probes.parse._app_emit import Emitter
@@ -25,6 +25,18 @@ _START = re.compile(r"^[\[{]", re.MULTILINE)
 _AHEAD = "\ufeff \n\t"  # a mark of byte order and blanks, as editors and shells put them ahead
 NONE_LISTED = "the document is cut, or lists no GPU"
 _TRIES = 8  # lines of warnings may begin with a bracket
+
+
+REFUSED = "vendor_tool_refused"
+# What a tool says in place of a list -> what stands in its way, the more exact first.
+_REFUSALS = (
+    # Unable to open /dev/kfd read-write: Permission denied        train is not member of "render" group, the default DRM access group.
+    ("denied", re.compile(r"Permission denied|is not member of \"")),
+    # Unable to get devices, driver not initialized (amdgpu not found in modules)        ROCk module is NOT loaded, possibly no GPU devices
+    ("not_loaded", re.compile(r"not found in modules|module is NOT loaded|check amdgpu version and module status")),
+    # dcmi module initialize failed. ret is -8005
+    ("unreachable", re.compile(r"dcmi module initialize failed|DrvMngGetConsoleLogLevel failed")),
+)
 
 
 def opens(text: str) -> str:
@@ -121,6 +133,12 @@ class VendorEmitter(Emitter):
         self.fact(f"node.gpus.{self.vendor}", self.node, devices, excerpt=f"{devices} listed")
 
     def failed(self, why: str, status: Status = Status.FAILED) -> list[Observation]:
-        """The tool gave no list; `why`."""
+        """The tool gave no list; `why`. Where it says that its driver is out of reach, that is an event as well."""
+        kind = next((kind for kind, words in _REFUSALS if words.search(why)), None)
+        if kind is not None:
+            said = clean(why).removeprefix("ERROR:root:")[:160]
+            self.fact(
+                REFUSED, self.node, Event(None, {"vendor": self.vendor, "kind": kind, "text": said}), excerpt=said
+            )
         self.missing(f"node.gpus.{self.vendor}", self.node, status, why, excerpt=why)
         return self.out

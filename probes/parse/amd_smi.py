@@ -25,6 +25,7 @@ from probes.parse._vendor_emit import (
     NONE_LISTED,
     PERCENT,
     PLAIN,
+    REFUSED,
     WATTS,
     VendorEmitter,
     load,
@@ -44,7 +45,7 @@ PROVIDES = (
     "gpu.temperature.hotspot_slowdown", "gpu.temperature.hotspot_shutdown", "gpu.temperature.memory",
     "gpu.temperature.memory_slowdown", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay", "gpu.ras.corrected",
     "gpu.ras.uncorrected", "gpu.ras.deferred", "gpu.ras.uncorrected.blocks", "gpu.xgmi.state", "gpu.throttle.reasons",
-    "gpu.readings.absent", "gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed",
+    "gpu.readings.absent", "gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed", REFUSED,
 )  # fmt: skip
 # Unable to detect any GPU devices, check amdgpu version and module status (sudo modprobe amdgpu)
 _ERROR = re.compile(r"(?:Unable to detect any GPU devices|Unable to get devices, driver not initialized)[^\n]{0,200}")

@@ -16,12 +16,12 @@ from knowledge.observation import Observation, Subject
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import clean_lines
 from probes.parse._smi_values import Reading
-from probes.parse._vendor_emit import CELSIUS, WATTS, VendorEmitter, number, text_of
+from probes.parse._vendor_emit import CELSIUS, REFUSED, WATTS, VendorEmitter, number, text_of
 
 NAME, REVISION, VENDOR = "npu-smi", 1, "huawei"
 PROVIDES = (
     "node.gpus.huawei", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.driver.version", "gpu.health.state",
-    "gpu.power.draw", "gpu.temperature.core", "gpu.utilization.core", "gpu.memory.total", "gpu.memory.used",
+    "gpu.power.draw", "gpu.temperature.core", "gpu.utilization.core", "gpu.memory.total", "gpu.memory.used", REFUSED,
 )  # fmt: skip
 # | npu-smi 25.2.0                   Version: 25.2.0                                               |
 _VERSION = re.compile(r"\|\s{0,4}npu-smi\s\S{1,24}\s{1,60}Version:\s(\S{1,24})")

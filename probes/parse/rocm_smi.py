@@ -24,6 +24,7 @@ from probes.parse._vendor_emit import (
     NONE_LISTED,
     PERCENT,
     PLAIN,
+    REFUSED,
     WATTS,
     VendorEmitter,
     load,
@@ -40,9 +41,12 @@ PROVIDES = (
     "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.temperature.core", "gpu.temperature.hotspot",
     "gpu.temperature.memory", "gpu.memory.total", "gpu.memory.used", "gpu.memory.share", "gpu.pcie.replay",
     "gpu.clock.graphics", "gpu.readings.absent", "gpu.ras.corrected", "gpu.ras.uncorrected", "gpu.ras.uncorrected.blocks",
-    "gpu.xgmi.state", "gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed",
+    "gpu.xgmi.state", "gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed", REFUSED,
 )  # fmt: skip
-_NONE = re.compile(r"No AMD GPUs? specified|No AMD GPUs? (?:found|detected)")
+# ERROR:root:Driver not initialized (amdgpu not found in modules)
+_NONE = re.compile(
+    r"No AMD GPUs? specified|No AMD GPUs? (?:found|detected)|(?m:^(?:ERROR:root:|ERROR:\s{1,8})?Driver not initialized[^\n]{0,120})"
+)
 _CARD = re.compile(r"card(\d{1,3})")
 _NUMBERS: tuple[tuple[str, str, Mapping[str, float], bool, str], ...] = (
     ("GPU use (%)", "gpu.utilization.core", PERCENT, True, ""),

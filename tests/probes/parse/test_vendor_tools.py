@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.identity import resolve
-from knowledge.observation import Clock, Observation, Status, Subject, Value, gpu, node
+from knowledge.observation import Clock, Event, Observation, Status, Subject, Value, gpu, node
 from probes.base import Context, DocumentFormat, best
-from probes.parse import amd_smi, hl_smi, mthreads_gmi, npu_smi, rocm_smi, xpu_dump, xpu_smi
+from probes.parse import amd_smi, hl_smi, mthreads_gmi, npu_smi, rocm_smi, rocminfo, xpu_dump, xpu_smi
 from probes.parse._vendor_emit import MIB, PLAIN, WATTS, number, text_of
 from probes.registry import formats
 from tests.cases import each
@@ -225,7 +225,7 @@ def test_many_errors_are_errors() -> None:
 
 def test_a_tool_without_a_driver_says_so() -> None:
     for name, words in (("amd-smi-no-driver.txt", "driver not initialized"), ("npu-smi-no-driver.txt", "failed")):
-        (found,) = form_of(name).parse(text(name), CONTEXT)
+        *_, found = form_of(name).parse(text(name), CONTEXT)
         assert (found.subject, found.status) == (node("n1"), Status.FAILED)
         assert words in found.detail
 
@@ -430,3 +430,36 @@ def test_a_value_as_wide_as_its_column_is_read() -> None:
         101,
     ]
     assert found["gpu.memory.used", "amd:1"] == 185344
+
+
+AGENTS = (
+    "ROCk module version 6.10.5 is loaded\n==========               \nHSA Agents               \n==========               \n"
+    "Agent 1                  \n  Marketing Name:          AMD EPYC 9654 96-Core Processor\n  Device Type:             CPU                \n"
+    "Agent 2                  \n  Marketing Name:          AMD Instinct MI300X                \n  Device Type:             GPU                \n"
+)
+
+
+def test_agents_of_rocminfo_are_told_of_a_whole_listing_only() -> None:
+    assert rocminfo.FORMAT.sniff(AGENTS) == 96
+    found = {o.fact: o.value for o in rocminfo.parse(AGENTS + "*** Done ***             \n", CONTEXT)}
+    assert (found["node.gpus.amd"], found["gpu.name"]) == (1, "AMD Instinct MI300X")
+    assert [o.status for o in rocminfo.parse(AGENTS, CONTEXT)] == [Status.FAILED]
+
+
+@each(
+    "said, kind",
+    [
+        (text("amd-smi-no-driver.txt"), "not_loaded"),
+        (text("npu-smi-no-driver.txt"), "unreachable"),
+        ("cat: /sys/module/amdgpu/initstate: No such file or directory\nERROR:root:Driver not initialized (amdgpu not found in modules)\n", "not_loaded"),
+        ("ROCk module is NOT loaded, possibly no GPU devices\n", "not_loaded"),
+        ("ROCk module is loaded\nUnable to open /dev/kfd read-write: Permission denied\n", "denied"),
+    ],
+)  # fmt: skip
+def test_what_stands_between_a_tool_and_its_gpus(said: str, kind: str) -> None:
+    form = best(formats(), said)
+    assert isinstance(form, DocumentFormat)
+    [event] = [o for o in form.parse(said, CONTEXT) if o.status is Status.OK]
+    assert isinstance(event.value, Event)
+    assert event.value.fields["kind"] == kind
+    assert_in_vocabulary(form.parse(said, CONTEXT), form)
