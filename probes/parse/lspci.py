@@ -25,7 +25,7 @@ from probes.parse._pci_device import SIGNAL, holder
 from probes.parse._pci_vendor import NAMES, accelerator
 
 NAME = "lspci"
-REVISION = 6
+REVISION = 7
 
 # 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
 # 0000:19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)
@@ -254,6 +254,8 @@ def _endpoint(emit: Emitter, device: _Device) -> None:
     subject = _subject(emit, device)
     emit.fact("pci.class", subject, device.class_.split(" [", maxsplit=1)[0], device.line, device.text)
     emit.fact("pci.name", subject, device.name, device.line, device.text)
+    if device.kind is not None:
+        emit.fact("pci.kind", subject, device.kind.value, device.line, device.text)
     emit.fact("pci.device.responding", subject, not device.gone, device.line, device.text)
     if device.kind is _Kind.GPU:
         emit.fact("gpu.on_bus", gpu(device.pci, emit.context.host), not device.gone, device.line, device.text)
@@ -385,6 +387,7 @@ FORMAT = DocumentFormat(
         "pci.accelerator",
         "pci.accelerator.bound",
         "pci.class",
+        "pci.kind",
         "pci.name",
         "pci.driver",
         "pci.device.responding",

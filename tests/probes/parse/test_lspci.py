@@ -138,3 +138,12 @@ def test_a_link_below_what_its_device_can_is_named_where_the_device_is_not(text:
     assert FORMAT.unread is not None
     assert [said in str(why) for _, why in FORMAT.unread(text)] == ([True] if said else [])
     assert not told(text)
+
+
+def test_what_kind_of_device_has_the_link_is_told() -> None:
+    text = (
+        "3b:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n\tSubsystem: Mellanox Technologies Device 0041\n"
+        "\t\tLnkSta:\tSpeed 32GT/s, Width x8 (downgraded)\n"
+    )
+    found = {o.fact: o.value for o in FORMAT.parse(text, Context("-", "n1"))}
+    assert (found["pci.kind"], found["pci.link.downgraded"]) == ("nic", ("width",))
