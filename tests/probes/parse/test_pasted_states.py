@@ -1,4 +1,4 @@
-"""What people paste of a host: ``systemctl --failed`` and ``/proc/mdstat``."""
+"""What people paste of a host: ``systemctl --failed``, ``/proc/mdstat``, ``mdadm --detail``, ``lfs df``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Status
-from probes.parse import mdstat, systemctl_list
+from probes.base import Context, DocumentFormat, best
+from probes.parse import lfs, mdadm_detail, mdstat, systemctl_list
 from probes.parse._systemctl import mount_point, role_of
+from probes.registry import document_formats
 from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, capture, check_cut
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 FORMS = {
     "drives/mdstat.txt": mdstat.FORMAT,
@@ -78,3 +81,43 @@ def test_recognition(name: str) -> None:
 @given(st.sampled_from(sorted(FORMS)), st.integers(0, 700))
 def test_cut_anywhere(name: str, at: int) -> None:
     check_cut(FORMS[name], name, at)
+
+
+DETAIL = (
+    "/dev/md0:\n           Version : 1.2\n        Raid Level : raid1\n      Raid Devices : 2\n     Total Devices : 2\n"
+    "             State : clean, degraded, recovering \n    Active Devices : 1\n\n    Number   Major   Minor   RaidDevice State\n"
+    "       0     259        2        0      active sync   /dev/nvme0n1p2\n       -       0        0        1      removed\n"
+)
+TARGETS = (
+    "UUID                       bytes        Used   Available Use% Mounted on\n"
+    "scratch-MDT0000_UUID        2.9T      812.2G        2.1T  28% /scratch[MDT:0]\n"
+    "scratch-OST0000_UUID      412.1T      412.0T       80.0G 100% /scratch[OST:0]\n"
+    "OST0001             : inactive device\nOST0002             : Resource temporarily unavailable\n\n"
+    "filesystem_summary:       824.2T      622.8T      201.2T  76% /scratch\n"
+)
+
+
+@each(
+    "form, text, expected",
+    [
+        (mdadm_detail.FORMAT, DETAIL, {("raid.members.missing", "md0"): 1, ("raid.action", "md0"): "recover", ("raid.state", "md0"): "active",
+                                       ("raid.level", "md0"): "raid1"}),
+        (mdadm_detail.FORMAT, DETAIL.replace(", degraded, recovering", "").replace("Active Devices : 1", "Active Devices : 2"),
+         {("raid.members.missing", "md0"): 0, ("raid.state", "md0"): "active", ("raid.level", "md0"): "raid1"}),
+        (lfs.FORMAT, TARGETS, {
+            ("fs.target.size", "scratch-OST0000"): round(412.1 * 2**20), ("fs.target.available", "scratch-OST0000"): 80 * 1024,
+            ("fs.target.used.share", "scratch-OST0000"): 100.0, ("fs.target.active", "scratch-OST0001"): False,
+            ("fs.target.state", "scratch-OST0002"): "disconnected"}),
+        (lfs.FORMAT, "lfs-OST0000-osc-ffff9a1c81234000 active.\nlfs-MDT0000-mdc-ffff9a1c81234000 active.\n",
+         {("fs.target.state", "lfs-OST0000"): "connected", ("fs.target.state", "lfs-MDT0000"): "connected"}),
+        (lfs.FORMAT, "error: check: 'lfs-OST0001-osc-ffff9a1c81234000': Resource temporarily unavailable (11)\n",
+         {("fs.target.state", "lfs-OST0001"): "disconnected"}),
+    ],
+)  # fmt: skip
+def test_arrays_and_targets_as_their_tools_show_them(
+    form: DocumentFormat, text: str, expected: dict[tuple[str, str], object]
+) -> None:
+    assert best(document_formats(), text) is form
+    found = form.parse(text, Context("x", "n1"))
+    assert {(o.fact, o.subject.id): o.value for o in found} == expected
+    assert_in_vocabulary(found, form)
