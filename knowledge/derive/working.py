@@ -116,6 +116,8 @@ _HOLDS = {
 _AMD = ("amd", "rocm")
 CONTEXT_MIB = 64.0  # less than any CUDA context takes (some 100 to 500 MiB)
 HOLDS_MIB = 2048.0  # more than contexts and libraries take
+# An Ascend chip holds some 3.4 GiB for itself: npu-smi shows 3162 to 3450 of 65536 MB of a 910B on which no process runs (issues of vllm-ascend).
+ASCEND_OWN_MIB = 3584.0
 STEADY = 0.8  # of the most: a caching allocator keeps what it has
 HELD_SHARE = 50.0  # percent of the memory, where nobody says how much that is: the same on any data-centre GPU
 WINDOW = 10  # samples that make a window
@@ -645,6 +647,11 @@ class _Work:
         one = find(o.value, memory) or find(o.value)
         return (one,) if one else candidates(o.value, memory)
 
+    @property
+    def is_ascend(self) -> bool:
+        """Whether its name is one of Huawei's."""
+        return (o := self.static.get("gpu.name")) is not None and str(o.value).startswith("Ascend")
+
     @cached_property
     def possible(self) -> tuple[GpuSpec, ...]:
         """The models that it can be: by its name, else those that have the memory which is used and draw the power that it draws."""
@@ -907,7 +914,8 @@ class _Work:
     def _idle(self) -> str:
         if max(self.mean("sm") or 0.0, self.mean("tensor") or 0.0, self.mean("dram") or 0.0) >= FREE:
             return ""
-        if (self.mean("held") or 0.0) >= HOLDS_MIB or (self.mean("held_share") or 0.0) >= HELD_SHARE:
+        own = ASCEND_OWN_MIB if self.is_ascend else 0.0
+        if (self.mean("held") or 0.0) >= HOLDS_MIB + own or (self.mean("held_share") or 0.0) >= HELD_SHARE:
             return "held_idle"
         return "allocated_idle" if self.given or self.number("gpu.processes") else "idle"
 

@@ -6,6 +6,12 @@ has not started). Each chip has two lines, the first with the card's number, the
 
     | 0     Ascend910           | OK            | 178.5       36                0    / 0             |
     | 1     1                   | 0000:9F:00.0  | 0           0    / 0          3195 / 65536         |
+
+``npu-smi info -t health|ecc -i N`` prints one value a line; the number of the chip stands below the values of that chip:
+
+        NPU ID                         : 3
+        HBM Double Bit Error Count     : 0
+        Chip ID                        : 0
 """
 
 from __future__ import annotations
@@ -13,15 +19,17 @@ from __future__ import annotations
 import re
 
 from knowledge.observation import Observation, Subject
+from knowledge.text import digits
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import clean_lines
 from probes.parse._smi_values import Reading
 from probes.parse._vendor_emit import CELSIUS, REFUSED, WATTS, VendorEmitter, number, text_of
 
-NAME, REVISION, VENDOR = "npu-smi", 1, "huawei"
+NAME, REVISION, VENDOR = "npu-smi", 2, "huawei"
 PROVIDES = (
-    "node.gpus.huawei", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.driver.version", "gpu.health.state",
-    "gpu.power.draw", "gpu.temperature.core", "gpu.utilization.core", "gpu.memory.total", "gpu.memory.used", REFUSED,
+    "node.gpus.huawei", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.driver.version", "gpu.health.state", "gpu.health.parts",
+    "gpu.power.draw", "gpu.temperature.core", "gpu.utilization.core", "gpu.memory.total", "gpu.memory.used",
+    "gpu.ras.corrected", "gpu.ras.uncorrected", REFUSED,
 )  # fmt: skip
 # | npu-smi 25.2.0                   Version: 25.2.0                                               |
 _VERSION = re.compile(r"\|\s{0,4}npu-smi\s\S{1,24}\s{1,60}Version:\s(\S{1,24})")
@@ -46,10 +54,19 @@ _HEALTH = {
 _ERROR = re.compile(r"(?:dcmi module initialize failed|DrvMngGetConsoleLogLevel failed)[^\n]{0,80}")
 
 
+#         HBM Double Bit Error Count     : 0        Health Status                  : OK
+_VALUE = re.compile(
+    r"\s{1,24}(NPU ID|Chip ID|Health(?: Status)?|Error Code|Error Information|(?:HBM|DDR) (?:Single|Double) Bit Error Count)\s{0,40}: (.{1,200}?)\s{0,20}"
+)
+_ASKED = re.compile(r"\bnpu-smi info -t (?:health|ecc)\b[^\n]{0,40}?-i (\d{1,3})(?: -c (\d{1,3}))?")
+
+
 def sniff(head: str) -> int:
-    """100 for the table, 90 for the sentence that the tool prints instead."""
+    """100 for the table, 90 for the sentence that the tool prints instead, 95 for values of one chip."""
     if re.search(r"^\|\s{0,4}npu-smi\s", head, re.MULTILINE) or ("| NPU   Name" in head and "Bus-Id" in head):
         return 100
+    if _values(clean_lines(head)[:400]):
+        return 95
     return 90 if _ERROR.search(head) else 0
 
 
@@ -71,11 +88,52 @@ def parse(text: str, context: Context) -> list[Observation]:
             if version:
                 emit.put("gpu.driver.version", subject, text_of(version), line.number, f"npu-smi version {version}")
             card, chips = None, chips + 1
-    if not chips:
+    told = _values(lines)
+    for values in told:
+        _told(emit, values, _ASKED.search(text) if len(told) == 1 else None)
+    if not chips and not told:
         said = _ERROR.search(text)
         return emit.failed(said[0] if said else "the table is cut, or lists no chip")
-    emit.count(chips)
+    if chips:
+        emit.count(chips)
     return emit.out
+
+
+def _values(lines: list[Line]) -> list[dict[str, tuple[str, Line]]]:
+    """The values of each chip, by their names; of text without a health or a counter none."""
+    found: list[dict[str, tuple[str, Line]]] = []
+    for line in lines:
+        if (value := _VALUE.fullmatch(line.text[:300])) is None:
+            continue
+        name = value[1].removesuffix(" Status")
+        if not found or name in found[-1]:
+            kept = {key: found[-1][key] for key in ("NPU ID",) if found and key in found[-1] and name != "NPU ID"}
+            found.append(kept)
+        found[-1][name] = value[2], line
+    return [values for values in found if any(name == "Health" or name.endswith("Count") for name in values)]
+
+
+def _told(emit: VendorEmitter, values: dict[str, tuple[str, Line]], asked: re.Match[str] | None) -> None:
+    """Health and errors of one chip."""
+    npu = values["NPU ID"][0] if "NPU ID" in values else asked[1] if asked else "-"
+    chip = values["Chip ID"][0] if "Chip ID" in values else (asked[2] if asked else None) or "0"
+    subject = emit.device(f"{npu}/{chip}")
+    if "Health" in values and (state := _HEALTH.get(values["Health"][0].lower())):
+        emit.fact("gpu.health.state", subject, state, values["Health"][1].number, f"Health: {values['Health'][0]}")
+        said = [values[name] for name in ("Error Information", "Error Code") if name in values]
+        if parts := [text for text, _ in said if text not in ("0", "NA", "N/A", "-", "None")]:
+            emit.fact("gpu.health.parts", subject, (" ".join(parts)[:200],), said[0][1].number, said[0][1].text.strip())
+    for word, fact in (("Single", "gpu.ras.corrected"), ("Double", "gpu.ras.uncorrected")):
+        counted = {name: value for name, (value, _) in values.items() if f" {word} " in name}
+        counts = [count for value in counted.values() if (count := digits(value)) is not None]
+        if counts and len(counts) == len(counted):
+            emit.fact(
+                fact,
+                subject,
+                sum(counts),
+                values[next(iter(counted))][1].number,
+                ", ".join(f"{k} {v}" for k, v in counted.items()),
+            )
 
 
 def _card(emit: VendorEmitter, subject: Subject, found: re.Match[str], line: Line) -> None:

@@ -781,6 +781,17 @@ def test_what_draws_more_than_its_model_is_built_for_has_another_limit() -> None
     assert "(780 W)" in d.verdict.text.en
 
 
+@each("used, held", [(3162, False), (41203, True)])
+def test_what_an_ascend_chip_keeps_for_itself_is_held_by_nobody(used: int, held: bool) -> None:
+    table = (
+        "| npu-smi 24.1.rc2                 Version: 24.1.rc2                                             |\n"
+        "| 0     910B3               | OK            | 94.6        45                0    / 0             |\n"
+        f"| 0                         | 0000:C1:00.0  | 0           0    / 0          {used} / 65536         |\n+===+\n"
+    )
+    kinds = {o.value for o in derive(parse_text("input", table)) if o.fact == "gpu.work.class"}
+    assert ("held_idle" in kinds) is held
+
+
 def test_memory_controllers_of_amd_tell_the_bandwidth() -> None:
     d = judged(rocm, "", {"util": 100, "copies": 83, "power": 412})
     assert "GPU amd:card0: busy 100 % (412 W): bound by memory bandwidth" in d.verdict.text.en

@@ -463,3 +463,23 @@ def test_what_stands_between_a_tool_and_its_gpus(said: str, kind: str) -> None:
     assert isinstance(event.value, Event)
     assert event.value.fields["kind"] == kind
     assert_in_vocabulary(form.parse(said, CONTEXT), form)
+
+
+def test_health_and_errors_of_one_ascend_chip_after_another() -> None:
+    text = (
+        "$ npu-smi info -t health -i 3\n        Health Status                  : Alarm\n        Error Code                     : 80E01801\n"
+        "        Error Information              : event state=Multi bit ECC\n"
+    )
+    found = {(o.fact, o.subject.id): o.value for o in npu_smi.parse(text, CONTEXT)}
+    assert found["gpu.health.state", "huawei:3/0"] == "alarm"
+    assert found["gpu.health.parts", "huawei:3/0"] == ("event state=Multi bit ECC 80E01801",)
+    chip = "        DDR Double Bit Error Count     : {}\n        HBM Single Bit Error Count     : 7\n        HBM Double Bit Error Count     : {}\n        Chip ID                        : {}\n"
+    text = (
+        "        NPU ID                         : 5\n        Chip Count                     : 2\n\n"
+        + chip.format(0, 0, 0)
+        + chip.format(1, 2, 1)
+    )
+    assert npu_smi.FORMAT.sniff(text) == 95
+    found = {(o.fact, o.subject.id): o.value for o in npu_smi.parse(text, CONTEXT)}
+    assert [found["gpu.ras.uncorrected", f"huawei:5/{n}"] for n in (0, 1)] == [0, 3]
+    assert "node.gpus.huawei" not in {fact for fact, _ in found}
