@@ -48,6 +48,12 @@ _PROCESSES = lazy(r"(?m)^ {4}(?:Compute )?Processes\b")
 _LAST = lazy(
     r"(?m)^ {4}(?:(?:Compute )?Processes *: None|Capabilities\r?\n {8}EGM *: \S+)\r?\s*\Z|^ {12}Used GPU Memory *: (?:N/A|\d+ MiB)\r?\s*\Z"
 )
+# A benchmark that prints its result last, and how that begins. nccl-tests:  #       size         count      type   redop    root     time   algbw   busbw #wrong
+_RUNS = (
+    (lazy(r"(?m)^#\s{1,12}size\s{1,12}count\s{1,12}type\b.{0,120}\bbusbw\b"), lazy(r"(?m)^# Avg bus bandwidth\s")),
+    # 10.0%  proc'd: 2811 (51211 Gflop/s) - 2790 (50811 Gflop/s)   errors: 0 - 0   temps: 61 C - 63 C        gpu-burn
+    (lazy(r"\d% {1,4}proc'd: -?\d{1,12} \(-?\d"), lazy(r"(?m)^Tested \d{1,3} GPUs?:")),
+)
 _GPU = lazy(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 
 
@@ -74,6 +80,12 @@ def whole(text: str) -> tuple[Whole, Text]:
                 "is cut off: the list of processes below its table is missing", "不完整：缺少表格下方的进程列表"
             )
         return Whole.PROVEN, NO_TEXT
+    for begins, ends in _RUNS:
+        if (began := begins.search(text)) and not ends.search(text, began.end()):
+            return Whole.BROKEN, Text(
+                "is of a run without its result: it was cut off, still goes on, or hangs",
+                "是没有结果的测试运行：输出被截断、仍在运行或已挂起",
+            )
     if text.rstrip().endswith("# EOF") or _every_section(text):  # OpenMetrics
         return Whole.PROVEN, NO_TEXT
     return Whole.UNTOLD, NO_TEXT

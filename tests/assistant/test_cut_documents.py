@@ -57,6 +57,9 @@ def test_a_sick_document_that_is_cut_is_no_yes(path: Path, tmp_path_factory: pyt
         ("+---+---+\n| a | b |\n+---+---+\n", Whole.UNTOLD), ("+---+---+\n| a | b |\n", Whole.BROKEN),
         ("  CGroup: /system.slice/a.service\n          └─1822 /usr/bin/a -c b\n", Whole.UNTOLD), ("┌───┬\n├───┼", Whole.BROKEN),
         ("-+-[0000:00]-+-00.0  Intel\n             +-01.0  Mellanox\n", Whole.UNTOLD), ("+---+---+\n|---+-", Whole.BROKEN),
+        ("#       size         count      type   redop    root     time   algbw   busbw #wrong\n 8 2 float\n", Whole.BROKEN),
+        ("#       size         count      type   redop    root     time   algbw   busbw #wrong\n 8\n# Avg bus bandwidth    : 4.5\n", Whole.UNTOLD),
+        ("10.0%  proc'd: 2811 (51211 Gflop/s)   errors: 0   temps: 61 C\n", Whole.BROKEN),
         ("CA 'mlx5_0'\n\tNumber of ports: 1\n", Whole.UNTOLD), ("a 1\n# EOF\n", Whole.PROVEN), ("", Whole.UNTOLD),
     ],
 )  # fmt: skip
