@@ -562,11 +562,13 @@ def _stop(after: Sequence[bytes], indented: bool) -> int:
 def _parts(line: bytes, indented: bool) -> bool | None:
     """Whether a line parts records of a journal: True when the next one begins with it, False when it ends one, else None.
 
-    Of ``-o verbose`` the fields are `indented`, those of ``-o export`` are not; json-pretty has braces.
+    Of ``-o verbose`` the fields are `indented`, those of ``-o export`` are not; json-pretty has braces, indented in a list.
     """
+    if (alone := line.strip(b" \t\r,")) in (b"{", b"}"):
+        return alone == b"{"
     if line.startswith((b"__CURSOR=", b"{")) or (indented and line[:1] not in (b" ", b"\t", b"", b"}")):
         return True
-    return False if not line.strip() or line.startswith(b"}") else None
+    return None if alone else False
 
 
 def _never(_: bytes) -> bool:
@@ -574,8 +576,8 @@ def _never(_: bytes) -> bool:
 
 
 def _records(head: bytes) -> bool:
-    """True for journal output whose records span several lines: export, verbose, json-pretty."""
+    """True for journal output whose records span several lines: export, verbose, json-pretty, and json through jq."""
     lines = [line.strip() for line in head.decode("utf-8", "replace").splitlines()[:40]]
     names = ("__CURSOR", "_BOOT_ID", "_HOSTNAME", "_TRANSPORT", "__REALTIME_TIMESTAMP", "_MACHINE_ID")
-    keys = tuple(f"{name}=" for name in names) + tuple(f'"{name}" : ' for name in names)
+    keys = tuple(mark for name in names for mark in (f"{name}=", f'"{name}" : ', f'"{name}": '))
     return sum(line.startswith(keys) for line in lines) >= 2

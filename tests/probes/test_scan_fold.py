@@ -528,6 +528,12 @@ def journal(shape: str, hosts: Sequence[str], records: Sequence[tuple[str, int]]
             out.append(json.dumps(mixed, separators=(",", ":")) + "\n")
         elif shape == "json-pretty":
             out.append("{\n" + ",\n".join(f"\t{json.dumps(k)} : {json.dumps(v)}" for k, v in mixed.items()) + "\n}\n")
+        elif shape == "jq":
+            out.append(json.dumps(mixed, indent=2) + "\n")
+        elif shape == "jq -s":
+            out.append(
+                f"{',' if n else '['}\n" + "".join(f"  {line}\n" for line in json.dumps(mixed, indent=2).split("\n"))
+            )
         elif shape == "export":
             out.append("".join(f"{k}={v}\n" for k, v in fields.items()) + "\n")
         else:
@@ -537,12 +543,12 @@ def journal(shape: str, hosts: Sequence[str], records: Sequence[tuple[str, int]]
 
 
 @given(
-    st.sampled_from(["json", "json-pretty", "export", "verbose"]),
+    st.sampled_from(["json", "json-pretty", "jq", "jq -s", "export", "verbose"]),
     st.integers(0, 99),
     st.integers(1, 40),
     st.integers(200, 900),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=18, deadline=None)
 def test_a_flood_of_journal_records_is_counted_for_each_gpu(shape: str, seed: int, block: int, size: int) -> None:
     records = [(NAMES[n % 3 // 2], (94, 31)[n % 2]) for n in range(size)]
     records[seed] = (NAMES[1], 79)
@@ -559,7 +565,7 @@ def test_a_flood_of_journal_records_is_counted_for_each_gpu(shape: str, seed: in
     assert not read.notes
 
 
-@each("shape", [("json-pretty",), ("export",), ("verbose",)])
+@each("shape", [("json-pretty",), ("jq",), ("jq -s",), ("export",), ("verbose",)])
 def test_of_records_of_several_hosts_that_were_folded_no_host_gets_those_of_another(shape: str) -> None:
     text = journal(shape, ["n1", "n1", "n2"], [(NAMES[0], 94)] * 600, 1)
     read = scan(
