@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache, lru_cache
 from typing import Any
@@ -75,9 +76,30 @@ class AppLine:
 
 
 def peel(line: Line, times: int = 1, since: int = 0) -> AppLine:
-    """`line` without the marks of launchers and runtimes."""
+    """`line` without the marks of launchers and runtimes; of a message of several lines within JSON the first."""
+    return _peeled(line, times, since)[0]
+
+
+def _peeled(line: Line, times: int, since: int) -> list[AppLine]:
+    """The lines of the message of `line`: more than one only where JSON holds them."""
+    texts, fields = _unwrap(line.text)
     raw = clean(line.text[:MAX_LINE])
-    text, labels = _unwrap(raw), []
+    if fields is None:
+        return [_bare(line.number, raw, raw, times, since)]
+    rank = fields.get("rank")
+    told = next((found for key in _WHEN if (found := _TIME.match(f"{fields.get(key)} "))), None)
+    at, clock = _timestamp(*told.group(1, 2, 3, 4)) if told else (None, Clock.NONE)
+    out = []
+    for text in texts:
+        one = _bare(line.number, raw if len(texts) == 1 else text, text, times, since)
+        if one.rank is None and type(rank) is int and 0 <= rank < 10**6:
+            one = replace(one, rank=rank, label=f"rank{rank}")
+        out.append(one if one.at is not None else replace(one, at=at, clock=clock))
+    return out
+
+
+def _bare(number: int, raw: str, text: str, times: int, since: int) -> AppLine:
+    labels: list[str] = []
     rank: int | None = None
     host = ""
     at, clock = None, Clock.NONE
@@ -113,16 +135,17 @@ def peel(line: Line, times: int = 1, since: int = 0) -> AppLine:
     if at is None and (found := _GLOG.search(text[:200])):
         at, clock = _glog(found)
     key = f"rank{rank}" if rank is not None else " ".join(labels)
-    return AppLine(line.number, raw, text, key, rank, host, at, clock, times, since or line.number)
+    return AppLine(number, raw, text, key, rank, host, at, clock, times, since or number)
 
 
 def peel_all(lines: Iterable[Line], context: Context) -> list[AppLine]:
     """Every line without its marks, in order, but for those of a system log in which a program passes on what people write."""
     times, since = context.times, context.since
     return [
-        peel(line, times.get(line.number, 1), since.get(line.number, 0))
+        one
         for line in lines
         if not hearsay_line(line.text)
+        for one in _peeled(line, times.get(line.number, 1), since.get(line.number, 0))
     ]
 
 
@@ -151,20 +174,31 @@ def _rank_inside(text: str) -> tuple[int | None, str]:
     return None, text
 
 
-def _unwrap(text: str) -> str:
-    """The message of a line that a container runtime stored as JSON."""
-    if not text.startswith("{") or not text.rstrip().endswith("}"):
-        return text
+# Where loggers put what was said, and the exception below it.
+# {"log": "...", "stream": "stderr"} (Docker)    {"message": "...", "exc_info": "Traceback ..."} (python-json-logger)
+# {"event": "...", "exception": "Traceback ..."} (structlog)    {"textPayload": "..."} (Google Cloud)
+_SAID = ("log", "message", "msg", "event", "textPayload")
+_RAISED = ("exc_info", "exception", "stack_trace", "traceback", "stack")
+_WHEN = ("time", "timestamp", "@timestamp", "ts", "asctime")
+
+
+def _unwrap(text: str) -> tuple[list[str], dict[str, Any] | None]:
+    """The lines of a message that a container runtime or a logger stored as JSON, and the object; None where it is none."""
+    text = text.strip()
+    if not text.startswith("{") or not text.endswith("}"):
+        return [], None
     try:
         data = loaded(text)
     except (ValueError, RecursionError):
-        return text
-    if isinstance(data, dict):
-        for key in ("log", "message", "msg"):
-            if isinstance(data.get(key), str):
-                lines = clean(data[key]).splitlines()
-                return lines[0] if lines else ""
-    return text
+        return [], None
+    if not isinstance(data, dict):
+        return [], None
+    told = next((data[key] for key in _SAID if isinstance(data.get(key), str)), None)
+    raised = next((data[key] for key in _RAISED if isinstance(data.get(key), str)), "")
+    if told is None and not raised:
+        return [], None
+    lines = [clean(line[:MAX_LINE]) for part in (told or "", raised) for line in part.splitlines()]
+    return lines or [""], data
 
 
 def _timestamp(date: str, time: str, fraction: str | None, zone: str | None) -> tuple[int | None, Clock]:

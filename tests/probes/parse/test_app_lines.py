@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from knowledge.observation import Clock
 from probes.base import Context, Line, lines_of
 from probes.parse._app_lines import peel, peel_all
@@ -34,6 +36,8 @@ CASES = [
     ("Nov 15 12:00:00 gpu-12 train.sh[42]: x", "x", None, "gpu-12"),
     ("ERROR 11-15 12:00:00 [core.py:500]   File x", "  File x", None, ""),
     ('{"log":"x\\n","stream":"stderr","time":"2025-11-15T12:00:00Z"}', "x", None, ""),
+    ('{"asctime": "2025-11-15 12:00:00,123", "message": "x", "rank": 4}', "x", 4, "rank4"),
+    ('{"event": "x", "rank": true}', "x", None, ""),
     ("epoch 1: 50%|##   |[rank2]: x", "x", 2, "rank2"),
     ("\x1b[31m[rank2]: x\x1b[0m", "x", 2, "rank2"),
     # near misses
@@ -49,6 +53,18 @@ CASES = [
 def test_marks_are_taken_off_and_kept(line: str, text: str, rank: int | None, label: str) -> None:
     peeled = peel(Line(7, line))
     assert (peeled.text, peeled.rank, peeled.label, peeled.number) == (text, rank, label, 7)
+
+
+def test_a_message_of_several_lines_within_json_is_as_many_lines_of_one_process() -> None:
+    record = {
+        "ts": "2025-11-15T12:00:00Z",
+        "message": "failed",
+        "rank": 5,
+        "exc_info": "Traceback (most recent call last):\nValueError: x",
+    }
+    app = peel_all([Line(3, json.dumps(record)), Line(4, "y")], Context("train.log"))
+    assert [a.text for a in app] == ["failed", "Traceback (most recent call last):", "ValueError: x", "y"]
+    assert {(a.number, a.rank, a.at, a.clock) for a in app[:3]} == {(3, 5, 1_763_208_000 * 10**9, Clock.REALTIME)}
 
 
 def test_times_say_which_clock_they_are_of() -> None:
