@@ -379,7 +379,7 @@ def verdict_of(
         said = [_filled(question.quiet, facts)] if question is not None else []
         said += [of_trace] if (of_trace := traced.quiet(findings)) else []
         fine = [
-            _ended(findings, facts),
+            ended(findings, facts),
             _nothing_wrong(facts),
             _over(findings, facts),
             undated.past(facts),
@@ -444,7 +444,7 @@ def sentence_of(findings: Sequence[Finding], facts: FactBase) -> Text:
     return Text(f"{said[0]}{more[0]}.", f"{said[1]}{more[1]}。")
 
 
-def _ended(findings: Sequence[Finding], facts: FactBase) -> Text | None:
+def ended(findings: Sequence[Finding], facts: FactBase) -> Text | None:
     """Why a job ended although nothing is wrong: its time was over, somebody cancelled it."""
     ends = [
         f for f in findings if f.rule.scope is Scope.DOCUMENT and any(e.effect is Effect.ENDS for e in f.rule.explains)

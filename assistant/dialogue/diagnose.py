@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, no_gpu, only_said, verdict_of
+from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, ended, no_gpu, only_said, verdict_of
 from assistant.dialogue import Turn, _compared, _running, _told, _work, cause
 from assistant.dialogue._of_run import meanwhile, of_run
 from assistant.dialogue._pointed import denied, pointed
@@ -228,6 +228,17 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
         verdict = verdict_of(findings, True, d.facts, whole=whole)
         lead = Text(led(title_en, verdict.text.en, "en"), f"{title_zh}：{verdict.text.zh}")
         return replace(d, settled=True, verdict=replace(verdict, text=lead))
+    if looked and (
+        own := _of_the_job(turn, whole)
+    ):  # the job's own log tells how it ended, whatever brings such a thing about
+        ids = {e for f in own for e in (f.id, *f.explains)}
+        verdict = verdict_of(own, True, d.facts, whole=whole)
+        lead = Text(led(title_en, verdict.text.en, "en"), f"{title_zh}：{verdict.text.zh}")
+        shown = tuple(f for f in whole if f.id in ids)
+        return replace(d, findings=shown, settled=True, verdict=replace(verdict, text=lead))
+    if supported and (end := ended([f for f in findings if f.id in supported[0].findings], d.facts)):
+        lead = Text(f"{end.en} No fault was found in what was read.", f"{end.zh}所读内容中没有发现故障。")
+        return replace(d, settled=True, verdict=Verdict(mild, whole_verdict.usable, NO_TEXT, lead))
     if supported:
         does, likely = at_work(d.facts) or NO_TEXT, supported[0].title
         begun = f"{likely[:1].lower()}{likely[1:]}" if likely[1:2].islower() or likely[1:2] == " " else likely
@@ -264,6 +275,15 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
             f"{title_zh}：尚未找到原因；{len(rows)} 种假设中已排除 {len(rows) - open_} 种，{open_} 种未定。",
         )
     return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
+
+
+def _of_the_job(turn: Turn, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Asked why a job ended or hangs: what its own log shows to be wrong, root causes alone."""
+    from knowledge.symptoms import symptoms
+
+    tags = {tag for s in turn.query.symptoms if s in symptoms() for tag in symptoms()[s].tags}
+    scopes = (Scope.DOCUMENT, Scope.RANK, Scope.JOB)
+    return tuple(f for f in bad_roots(findings) if f.subject.scope in scopes) if tags & {"crash", "hang"} else ()
 
 
 _WHETHER = lazy(

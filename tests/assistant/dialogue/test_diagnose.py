@@ -88,12 +88,22 @@ FEWER = """NodeName=h22 Arch=x86_64 CoresPerSocket=48
    Reason=gres/gpu count reported lower than configured (7 < 8) [slurm@2026-11-27T04:12:09]
 """
 
+SPLIT = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 5 has a total capacity of 79.11 GiB of which 1.21 GiB is free. "
+    "Of the allocated memory 70.02 GiB is allocated by PyTorch, and 5.91 GiB is reserved by PyTorch but unallocated.\n"
+)
+PREEMPTED = "slurmstepd: error: *** JOB 9 CANCELLED AT 2026-11-29T07:01:10 DUE TO PREEMPTION ***\n"
+
 
 @each(
     ("kind", "lines", "text", "said", "state"),
     [
         # what is slow is the server that tells it itself
         ("input", QUEUE, "why did throughput drop?", "is slow, full or fails. input: vLLM: the KV cache is full", State.DEGRADED),
+        # what a job's own log shows is how it ended, whatever hypotheses the symptom has; slowness is not its end
+        ("log", SPLIT, "why did my job die?", "crashed with an error. log: Out of GPU memory although", State.DEGRADED),
+        ("log", SPLIT, "why is training slow?", "no known cause of it is shown. Found here: log: Out of", State.DEGRADED),
+        ("log", PREEMPTED, "why did my job die?", "log: The job was preempted or evicted (job 9). No fault", State.OK),
         # what brings the symptom about stands one step behind its hypothesis
         ("input", FEWER, "why is the node drained?", "the node. Node h22 has less than the scheduler was told", State.UNHEALTHY),
         # what may have nothing to do with it is not kept back, nor called the cause, nor made milder
