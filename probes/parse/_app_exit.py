@@ -18,6 +18,8 @@ TRIGGERS = (
     r"exitcode  : -?\d",
     r"process rank \d+ with PID|Process name: \[\[\d+,\d+\],\d+\]|srun: error: \S+: tasks? [0-9,\-]+: ",
     r"slurmstepd: error: |srun: error: Node failure|due to failure of node|on failed node|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)|Exceeded (?:job|step) memory limit",
+    r"[Ss]pot (?:[Ii]nstance )?(?:[Ii]nterruption (?:notice|warning)|ITN event)|[Ii]nstance (?:was|is being) preempted|compute\.instances\.preempted",
+    r"died with <Signals\.SIG\w+: \d+>|Caught signal \d+ \(",
     r"\bOOMKilled\b|The node was low on resource|[Rr]eason:? +(?:Evicted|Preempt\w*|DeadlineExceeded)|exit code 137\b",
     r"SignalException: Process|Fatal Python error: |TERM_(?:MEMLIMIT|RUNLIMIT|OWNER)|PBS: job killed",
     r"line \d+: +\d+ (?:Killed|Terminated|Segmentation fault|Aborted|Bus error|Illegal instruction)",
@@ -30,6 +32,8 @@ _WORDS = {"killed": 9, "terminated": 15, "segmentation fault": 11, "aborted": 6,
           "illegal instruction": 4, "floating point exception": 8}  # fmt: skip
 REASONS = {9: "killed", 15: "terminated", 11: "segfault", 6: "aborted", 7: "bus_error", 4: "illegal_instruction",
             8: "floating_point"}  # fmt: skip
+
+_SIGTERM = 15
 
 _ENTRY = lazy(r"\[\d{1,6}\]:$")
 # "  rank      : 3 (local_rank: 3)"   "  exitcode  : -9 (pid: 1234)"
@@ -48,8 +52,11 @@ _DEEPSPEED = lazy(r"exits with return code = (-?\d{1,5})")
 
 
 def rank_failures(emit: Emitter, lines: Sequence[AppLine]) -> None:
-    """One `rank_failed` event for each process that a launcher reports as failed."""
-    pids = _summary(emit, lines)
+    """One `rank_failed` event for each process that a launcher reports as failed. What SIGTERM ended beside one that failed
+    by itself is not the first: the launcher ends the others.
+    """
+    failed: list[tuple[AppLine, int | None, dict[str, Scalar]]] = []
+    pids = _summary(failed, lines)
     for index, line in enumerate(lines):
         text = line.text
         fields: dict[str, Scalar] = {}
@@ -76,11 +83,25 @@ def rank_failures(emit: Emitter, lines: Sequence[AppLine]) -> None:
             fields = {"exitcode": int(found[1]), "launcher": "deepspeed"}
         else:
             continue
-        _failed(emit, line, rank, fields)
+        _failed(failed, line, rank, fields)
+    first = [fields.get("signal") != _SIGTERM for _, _, fields in failed]
+    for (line, rank, fields), own in zip(failed, first, strict=True):
+        echo = fields.get("root") is False or (any(first) and not own)
+        code = fields.get("exitcode")
+        emit.event(
+            "rank_failed",
+            rank_subject(rank, emit.document),
+            {**fields, "rank": rank, "echo": echo},
+            line.number,
+            line.raw,
+            code=code if isinstance(code, int) else None,
+            at=line.at,
+            clock=line.clock,
+        )
 
 
-def _summary(emit: Emitter, lines: Sequence[AppLine]) -> set[str]:
-    """Events of torchrun's table of failures; the pids that it lists."""
+def _summary(out: list[tuple[AppLine, int | None, dict[str, Scalar]]], lines: Sequence[AppLine]) -> set[str]:
+    """The failures of torchrun's table; the pids that it lists."""
     pids: set[str] = set()
     entry: dict[str, Scalar] | None = None
     quoted: list[AppLine] = []
@@ -92,7 +113,7 @@ def _summary(emit: Emitter, lines: Sequence[AppLine]) -> set[str]:
         if _ENTRY.match(text) or text.startswith(("=====", "-----", "Root Cause (")):
             if entry and quoted:
                 shown = replace(quoted[0], raw=" ".join(part.text.strip() for part in quoted))
-                _failed(emit, shown, rank, entry)
+                _failed(out, shown, rank, entry)
             entry = {"root": root, "launcher": "torchrun"} if _ENTRY.match(text) else None
             quoted, rank = [line], None
         elif entry is not None and (found := _FIELD.match(text)):
@@ -126,7 +147,9 @@ def _srun(said: str) -> dict[str, Scalar]:
     return {"signal": next((number for word, number in _WORDS.items() if lowered.startswith(word)), None)}
 
 
-def _failed(emit: Emitter, line: AppLine, rank: int | None, fields: dict[str, Scalar]) -> None:
+def _failed(
+    out: list[tuple[AppLine, int | None, dict[str, Scalar]]], line: AppLine, rank: int | None, fields: dict[str, Scalar]
+) -> None:
     if not set(fields) & {"exitcode", "signal", "reason", "local_rank", "task"} and rank is None:
         return
     code = fields.get("exitcode")
@@ -138,21 +161,12 @@ def _failed(emit: Emitter, line: AppLine, rank: int | None, fields: dict[str, Sc
     if code is None and isinstance(signal, int):
         fields["exitcode"] = -signal  # srun and mpirun name the signal alone
     fields["signal_name"] = SIGNALS.get(signal) if isinstance(signal, int) else None
-    subject = rank_subject(rank, emit.document)
-    emit.event(
-        "rank_failed",
-        subject,
-        {**fields, "rank": rank},
-        line.number,
-        line.raw,
-        code=code if isinstance(code, int) else None,
-        at=line.at,
-        clock=line.clock,
-    )
+    out.append((line, rank, fields))
 
 
 _JOB = lazy(r"\b(?:JOB|STEP|StepId=|JobId=|step) ?(\d{1,12})(?:\.(\w{1,20}))?")
-_ON = lazy(r"\bON ([\w.\[\],-]{1,80})|(?:Node failure on|failure of node|on failed node) ([\w.-]{1,80})")
+_ON = lazy(r"\bON ([\w.\[\],-]{1,80})")
+_LOST = lazy(r"(?:Node failure on|failure of node|on failed node) ([\w.-]{1,80})")  # the other line names who tells it
 # reason and the line that tells it, the more exact first
 _ENDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     # Task was killed due to the node running low on memory.        3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed
@@ -173,7 +187,15 @@ _ENDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "time_limit",
         lazy(r"DUE TO TIME LIMIT|[Rr]eason:? +DeadlineExceeded|TERM_RUNLIMIT|PBS: job killed: walltime"),
     ),
-    ("preempted", lazy(r"DUE TO PREEMPTION|[Rr]eason:? +Preempt")),
+    # Spot Instance interruption notice received    Spot ITN event received. Instance will be interrupted at ...
+    # Instance was preempted. (compute.instances.preempted of Google Cloud)
+    (
+        "preempted",
+        lazy(
+            r"DUE TO PREEMPTION|[Rr]eason:? +Preempt|[Ss]pot (?:[Ii]nstance )?(?:[Ii]nterruption (?:notice|warning)|ITN event) (?:was )?(?:received|detected)"
+            r"|[Ii]nstance (?:was|is being) preempted\b|compute\.instances\.preempted"
+        ),
+    ),
     (
         "node_failure",
         lazy(
@@ -188,16 +210,20 @@ _DIED = lazy(
     r"(?:line \d{1,7}: +(\d{1,9}) |^|Fatal Python error: )"
     r"(Killed|Terminated|Segmentation fault|Aborted|Bus error|Illegal instruction|Floating point exception)\b(.{0,20})"
 )
+# CalledProcessError: Command '['python', 'train.py']' died with <Signals.SIGKILL: 9>.     [gpu-a:4021 :0:4021] Caught signal 7 (Bus error: nonexistent physical address)
+_BY_SIGNAL = lazy(r"died with <Signals\.SIG\w{2,8}: (\d{1,2})>|Caught signal (\d{1,2}) \(")
 _EXIT_137 = lazy(r"exit code (13[0-9]|14[0-3])\b")
 
 
 def job_ends(emit: Emitter, lines: Sequence[AppLine]) -> None:
     """One `job_terminated` event for each reason that a scheduler, a container runtime or a shell gives."""
     seen: set[tuple[Scalar, ...]] = set()
+    broken = False
     for line in lines:
         fields = _end(line.text)
-        if fields is None:
-            continue
+        broken = broken or _breaks(line.text)
+        if fields is None or (broken and fields.get("reason") == "cancelled"):
+            continue  # srun ends the step of a task that failed
         key = (line.label, fields.get("reason"), fields.get("signal"), fields.get("job"), fields.get("pid"))
         if key in seen:
             continue
@@ -206,6 +232,13 @@ def job_ends(emit: Emitter, lines: Sequence[AppLine]) -> None:
         subject = rank_subject(line.rank, emit.document)
         at, clock = (line.at, line.clock) if line.at is not None else _ended_at(line.text)
         emit.event("job_terminated", subject, fields, line.number, line.raw, at=at, clock=clock)
+
+
+def _breaks(text: str) -> bool:
+    """Whether srun tells of a task that ended by itself with an error: not by SIGTERM, and not with the step."""
+    found = _SRUN.search(text)
+    told = _srun(found[3]) if found else {}
+    return told.get("signal") not in (None, _SIGTERM) or bool(told.get("exitcode") or told.get("reason"))
 
 
 # *** STEP 88123.0 ON n1 CANCELLED AT 2025-11-12T10:00:00 DUE TO TIME LIMIT ***
@@ -229,8 +262,8 @@ def _end(text: str) -> dict[str, Scalar] | None:
         fields["reason"] = reason
         if job := _JOB.search(text):
             fields["job"], fields["step"] = job[1], job[2]
-        if on := _ON.search(text):
-            fields["host"] = on[1] or on[2]
+        if on := (_LOST if reason == "node_failure" else _ON).search(text):
+            fields["host"] = on[1]
         return fields
     number = 0
     if found := _GOT_SIGNAL.search(text):
@@ -241,6 +274,8 @@ def _end(text: str) -> dict[str, Scalar] | None:
     ):
         number = _WORDS[found[2].lower()]
         fields["pid"] = whole(found[1])
+    elif found := _BY_SIGNAL.search(text):
+        number = int(found[1] or found[2])
     elif found := _EXIT_137.search(text):
         number = int(found[1]) - 128
         fields["exitcode"] = int(found[1])

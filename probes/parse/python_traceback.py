@@ -21,7 +21,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import EXCEPTION, Frame, Traceback, tracebacks
 
 NAME = "python-traceback"
-REVISION = 6
+REVISION = 7
 
 TRIGGERS = (
     r"Traceback \(most recent call last\)",

@@ -147,6 +147,39 @@ def test_launchers_report_failures_in_their_own_words(line: str, fields: dict[st
     assert {name: event.get(name) for name in fields} == fields
 
 
+SRUN = "srun: error: gpu-9: task 9: {}\n"
+CANCELLED = "slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2025-11-15T00:00:00 ***\n"
+
+
+@each(
+    ("text", "echoes", "reasons"),
+    [
+        # the launcher ends the others, and srun the step: the first is what failed by itself
+        (SRUN.format("Killed") + CANCELLED + "srun: error: n1: tasks 0-7: Terminated\n", [False, True], []),
+        (SRUN.format("Exited with exit code 1") + CANCELLED, [False], []),
+        # somebody cancelled it: the tasks end with it
+        (CANCELLED + SRUN.format("Terminated"), [False], ["cancelled"]),
+        (SRUN.format("Terminated") + CANCELLED, [False], ["cancelled"]),
+        (CANCELLED + SRUN.format("Killed"), [False], ["cancelled"]),
+    ],
+)
+def test_what_failed_by_itself_is_told_from_what_was_ended_with_it(
+    text: str, echoes: list[bool], reasons: list[str]
+) -> None:
+    assert [e.get("echo") for e in events(text, "rank_failed")] == echoes
+    assert [e.get("reason") for e in events(text, "job_terminated")] == reasons
+
+
+def test_the_table_of_torchrun_tells_what_is_an_echo() -> None:
+    failed = events((CAPTURES / "python.job-died.log").read_text(), "rank_failed")
+    assert [(e.get("rank"), e.get("echo")) for e in failed[:2]] == [(9, True), (8, False)]
+
+
+def test_the_node_that_failed_is_not_the_one_that_tells_of_it() -> None:
+    text = f"srun: error: Node failure on gpu-9\n{CANCELLED.replace(' ***', ' DUE TO NODE FAILURE ***')}"
+    assert {e.get("host") for e in events(text, "job_terminated")} == {"gpu-9", None}
+
+
 def test_a_process_of_the_summary_is_not_told_again() -> None:
     text = (CAPTURES / "python.job-died.log").read_text()
     again = "failed (exitcode: -9) local_rank: 0 (pid: 6174) of binary: /usr/bin/python3"
@@ -169,6 +202,9 @@ def test_a_process_of_the_summary_is_not_told_again() -> None:
         ("Fatal Python error: Bus error", "bus_error", 7),
         ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 9 got signal: 15", "terminated", 15),
         ("command terminated with exit code 137", "killed", 9),
+        ("subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGKILL: 9>.", "killed", 9),
+        ("[n1:4021 :0:4021] Caught signal 7 (Bus error: nonexistent physical address)", "bus_error", 7),
+        ("WARN Spot Instance interruption notice received: instance i-0a", "preempted", None),
     ],
 )
 def test_jobs_end_for_a_reason(line: str, reason: str, signal: int | None) -> None:
