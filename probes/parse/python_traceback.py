@@ -1,6 +1,6 @@
 """Failures of Python programs on GPUs that are not CUDA, NCCL or device-memory errors, and how the job ended.
 
-Data loaders, shared memory, missing libraries, forks, numeric blow-ups, rendezvous stores:
+Data loaders, checkpoints, shared memory, missing libraries, forks, numeric blow-ups, rendezvous stores:
 kind names them. Any other exception that ended a process has kind ``exception``.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar
@@ -39,6 +40,8 @@ TRIGGERS = (
     r"engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)",
     r"Serialized Engine Version: \d",
     r"\[Errno (?:5|116|122)\]|Disk quota exceeded",
+    r"inline_container\.cc|PytorchStream(?:Reader|Writer) failed|failed finding central directory|Error while deserializing header|expected \d+ more bytes|Ran out of input",
+    r"^/job:\w+/replica:\d+/task:\d+$|/task:\d+ heartbeat timeout\. This|threads to join the rendezvous",
     r"Watchdog caught collective operation timeout",
     *_app_exit.TRIGGERS,
 )
@@ -53,6 +56,16 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     # OSError: [Errno 122] Disk quota exceeded: '/home/u/ckpt'    OSError: [Errno 5] Input/output error    OSError: [Errno 116] Stale file handle
     ("quota", lazy(r"\[Errno 122\]|Disk quota exceeded")),
     ("storage_error", lazy(r"\[Errno (?:5|116)\]")),
+    # [enforce fail at inline_container.cc:626] . unexpected pos 20864 vs 20758       PytorchStreamWriter failed writing file data/7: file write failed
+    ("checkpoint_not_written", lazy(r"inline_container\.cc:\d{1,5}\].{0,40}unexpected pos|PytorchStreamWriter failed (?:writing|closing)")),
+    # a record that the archive never had ("failed locating file") is another matter
+    ("checkpoint_damaged", lazy(
+        r"PytorchStreamReader failed reading|failed finding central directory|Error while deserializing header"
+        r"|unexpected EOF, expected \d{1,20} more bytes|UnpicklingError: (?:invalid load key|pickle data was truncated)|EOFError: Ran out of input"
+    )),
+    # UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats):       /job:jax_worker/replica:0/task:5       alone on the next line
+    ("jax_task_lost", lazy(r"^/job:\w{1,40}/replica:\d{1,6}/task:\d{1,6}$|/task:\d{1,6} heartbeat timeout\. This indicates")),
+    ("xla_rendezvous", lazy(r"Termination timeout .{0,200}Expected \d{1,6} threads to join the rendezvous, but only \d{1,6}")),
     ("fork_cuda", lazy(r"Cannot re-initialize CUDA in forked subprocess")),
     ("missing_library", lazy(r"lib[\w+-]{1,60}\.so[.\d]{0,20}: (?:cannot open shared object|undefined symbol|version)|undefined symbol: ")),
     ("nvml", lazy(r"NVMLError|NVML Shared Library Not Found")),
@@ -124,6 +137,9 @@ _GOES_ON = lazy(
 
 _TIMED_OUT = lazy(r"Watchdog caught collective operation timeout")
 _PID = lazy(r"\(pid(?:\(s\))? (\d{1,9})")
+_OF_RANK = lazy(
+    r"\(RANK (\d{1,6})\)"
+)  # Traceback (most recent call last): (RANK 13)        of torch.distributed.checkpoint
 _KILLED = lazy(r"killed by signal: ([\w ]{1,30})")
 _SIGNALS = {"Bus error": 7, "Killed": 9, "Segmentation fault": 11, "Aborted": 6, "Terminated": 15}
 _LIBRARY = lazy(r"(lib[\w+-]{1,60}\.so[.\d]{0,20})")
@@ -212,7 +228,7 @@ def _failures(app: Sequence[AppLine]) -> list[_Found]:
     for found in sorted(raw, key=lambda found: found.line.number):
         # a loop that prints "loss: nan" says one thing; two different exceptions say two
         key = (found.line.label, found.kind, _which(found))
-        found.place = _place(found.text, found.line.rank) if found.kind == "nan_loss" else ""
+        found.place = _place_of(found)
         if key in merged:
             merged[key].count += found.count
             merged[key].place = merged[key].place or found.place
@@ -244,6 +260,8 @@ def _which(found: _Found) -> str:
     """What tells two failures of one kind apart."""
     if found.kind == "exception":
         return found.exception
+    if found.kind == "jax_task_lost":
+        return found.text
     library = _LIBRARY.search(found.text)
     return library[1] if library and found.kind == "missing_library" else ""
 
@@ -269,6 +287,8 @@ def _of_traceback(traceback: Traceback) -> _Found | None:
             return None
         kind = "exception"
     at, clock = traceback.at
+    if of := _OF_RANK.search(traceback.head.text):
+        end = replace(end, rank=int(of[1]))
     return _Found(kind, end, text, at, clock, traceback.exception, traceback.user_frame, end.times)
 
 
@@ -306,6 +326,25 @@ def _emit(emit: Emitter, found: _Found) -> None:
     }
     subject = rank_subject(line.rank, emit.document)
     emit.event("python_error", subject, fields, line.number, line.raw, at=found.at, clock=found.clock)
+
+
+_FILES = frozenset({"disk_full", "quota", "storage_error", "checkpoint_not_written", "checkpoint_damaged"})
+_FILE = lazy(r"['\"](/[^'\"]{1,200})['\"]")  # OSError: [Errno 5] Input/output error: '/lustre/ckpt/__13_0.distcp'
+_TASK = lazy(r"/(task):(\d{1,6})")
+_ARRIVED = lazy(r"Expected (\d{1,6}) threads to join the rendezvous, but only (\d{1,6})")
+
+
+def _place_of(found: _Found) -> str:
+    """The step of a loss, the file of what storage refused, the task or the number of threads that did not come."""
+    if found.kind == "nan_loss":
+        return _place(found.text, found.line.rank)
+    if found.kind in _FILES and (file := _FILE.search(found.text[:1000])):
+        return file[1]
+    if found.kind == "jax_task_lost" and (task := _TASK.search(found.text)):
+        return f"{task[1]} {task[2]}"
+    if found.kind == "xla_rendezvous" and (threads := _ARRIVED.search(found.text)):
+        return f"{threads[2]}/{threads[1]}"
+    return ""
 
 
 def _place(text: str, rank: int | None) -> str:

@@ -50,6 +50,11 @@ def test_a_task_number_is_a_label_and_no_rank() -> None:
         ("RuntimeError: DataLoader worker (pid(s) 12) exited unexpectedly", {"kind": "dataloader_worker_killed", "pid": 12}),
         ("RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.", {"kind": "dataloader_worker_killed", "signal": 9}),
         ("ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", {"kind": "dataloader_shm"}),
+        ("RuntimeError: [enforce fail at inline_container.cc:626] . unexpected pos 20864 vs 20758", {"kind": "checkpoint_not_written"}),
+        ("RuntimeError: PytorchStreamReader failed reading zip archive: invalid header or archive is corrupted", {"kind": "checkpoint_damaged"}),
+        ("OSError: [Errno 5] Input/output error: '/ckpt/a.distcp'", {"kind": "storage_error", "place": "/ckpt/a.distcp"}),
+        ("/job:jax_worker/replica:0/task:5", {"kind": "jax_task_lost", "place": "task 5"}),
+        ("F rendezvous.cc:101] Termination timeout for `x` of 40 seconds exceeded. Expected 8 threads to join the rendezvous, but only 7 of them", {"kind": "xla_rendezvous", "place": "7/8"}),
         ("OSError: [Errno 24] Too many open files: 'x'", {"kind": "too_many_open_files", "errno": 24}),
         ("RuntimeError: unable to open shared memory object </torch_9_1> in read-write mode", {"kind": "shared_memory"}),
         ("ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister", {"kind": "missing_library", "symbol": "ncclCommRegister"}),
@@ -145,6 +150,14 @@ def test_a_loss_that_is_a_number_is_well() -> None:
 def test_launchers_report_failures_in_their_own_words(line: str, fields: dict[str, object]) -> None:
     [event] = events(line, "rank_failed")
     assert {name: event.get(name) for name in fields} == fields
+
+
+def test_a_checkpoint_names_the_rank_whose_part_failed() -> None:
+    text = """[rank0]: Traceback (most recent call last): (RANK 13)
+[rank0]:   File "/proj/a.py", line 1, in all_reduce
+[rank0]: OSError: [Errno 5] Input/output error: '/ckpt/__13_0.distcp'
+"""
+    assert [e.get("rank") for e in events(text, "python_error")] == [13]
 
 
 SRUN = "srun: error: gpu-9: task 9: {}\n"
