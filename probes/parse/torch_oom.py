@@ -18,7 +18,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import Traceback, tracebacks
 
 NAME = "cuda-oom"
-REVISION = 2
+REVISION = 3
 MERGE_LINES = 200  # the same failure of one process is printed again by its wrappers
 
 TRIGGERS = (
@@ -197,7 +197,13 @@ def _numbers(text: str) -> dict[str, Scalar]:
         out["reserved_unallocated"] = round(max(0.0, out["reserved"] - out["allocated"]), 3)
     elif "reserved_unallocated" in out and "allocated" in out:
         out["reserved"] = round(out["reserved_unallocated"] + out["allocated"], 3)
+    if _STARTS.search(text):  # looked at ahead of its first allocation: what is not free is another's
+        out["reserved"] = 0.0
     return dict(out)
+
+
+# vLLM: Free memory on device (12.31/79.11 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB).
+_STARTS = lazy(r"Free memory on device.{0,60} on startup is less than desired")
 
 
 def _own(others: Sequence[tuple[str, float]], numbers: dict[str, Scalar]) -> tuple[str, float] | None:
