@@ -32,6 +32,7 @@ from assistant.intent.capped import capped
 from assistant.intent.models import compared, parameters, specified, work
 from assistant.intent.needed import needed
 from assistant.intent.query import Topic
+from assistant.intent.supported import supported
 from assistant.render.labels import listed
 from assistant.render.sheet import Items, Paragraph
 from assistant.reply import Reply
@@ -63,6 +64,10 @@ def answer(turn: Turn) -> Reply:
         from assistant.dialogue import _models
 
         return _models.answer(models, work(query.text), lang, parameters=parameters(query.text))
+    if (feature := supported(query.text)) is not None:
+        from assistant.dialogue import _supported
+
+        return _supported.answer(feature, shown(f"gpu {feature.of[0].id}", lang))
     if (of_sheet := specified(query.text)) is not None:
         from assistant.dialogue import _models
 

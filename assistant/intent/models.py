@@ -50,7 +50,7 @@ def compared(said: str) -> tuple[GpuSpec, ...]:
     chooses = _MOVES.search(said) is not None or not named("ask", words_of(said)).keys().isdisjoint(("choose",))
     if len(said) > _LONG or _READING.search(said) or not chooses:
         return ()
-    places = list(_mentions(said))
+    places = list(mentions(said))
     found: dict[str, GpuSpec] = {}
     for at, (_, end, family) in enumerate(places):
         rest = said[end : places[at + 1][0] if at + 1 < len(places) else len(said)] if len(places) > 1 else said
@@ -75,7 +75,7 @@ def work(said: str) -> Work:
     return Work.TRAINING if trains else Work.SERVING
 
 
-def _mentions(said: str) -> Iterator[tuple[int, int, str]]:
+def mentions(said: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and family of each model that is named, left to right."""
     low, at = _TIMES.sub(lambda m: " " * len(m[0]), said.casefold()), 0
     while at < len(low):
@@ -168,7 +168,7 @@ def specified(said: str) -> Specified | None:
     """The figure of a data sheet that a sentence asks of one model and nothing else: H800 的 NVLink 带宽多少. None for any other."""
     if len(said) > _LONG or _READING.search(said):
         return None
-    places = list(_mentions(said))
+    places = list(mentions(said))
     found = next(((f, m) for f, p in _FIGURES if (m := p.search(said)) is not None), None)
     if len(places) != 1 or found is None:
         return None
@@ -181,14 +181,14 @@ def specified(said: str) -> Specified | None:
     left = _AROUND.sub("", _DTYPE.sub("", _FORM.sub("", _SIZE.sub("", rest))))
     if left.strip("0123456789") or not (alone or _ASKS.search(said)):
         return None
-    of = _all_meant(family, rest)
+    of = all_meant(family, rest)
     if not of or (figure is Figure.NVLINK and of[0].vendor != "nvidia"):
         return None
     named_type = _DTYPE.search(said)
     return Specified(figure, of, Dtype(named_type[1].casefold()) if named_type else Dtype.BF16)
 
 
-def _all_meant(family: str, rest: str) -> tuple[GpuSpec, ...]:
+def all_meant(family: str, rest: str) -> tuple[GpuSpec, ...]:
     """Every model of a name that the size or form beside it leaves, the usual one first."""
     of = [s for s in all_specs() if s.family.casefold() in (family, f"rtx {family}")]
     for mark in (*(m[1] for m in _SIZE.finditer(rest)), *(m[0].casefold() for m in _FORM.finditer(rest))):

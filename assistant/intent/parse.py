@@ -46,6 +46,7 @@ from assistant.intent.query import Assumed, Compared, Intent, Query, Slots
 from assistant.intent.reading import Reading, ends, read
 from assistant.intent.slots import Named, slots
 from assistant.intent.stated import NO, Stated, asks_usual, of_readings, reports_trouble, stated
+from assistant.intent.supported import supported
 from knowledge.facts import vocabulary
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope
@@ -339,7 +340,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     if not r.raw and (made := made_of.asked(r.words)) is not None:
         return _Wish(made, (), "", (), False, "", ())
     among = tuple(f"gpu {m.id}" for m in models.compared(r.said))
-    if not among and not r.raw and (of_sheet := models.specified(r.said)) is not None:
+    if not among and not r.raw and (of_sheet := supported(r.said) or models.specified(r.said)) is not None:
         among = (f"gpu {of_sheet.of[0].id}",)
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
     if told_page := reported.page(r):

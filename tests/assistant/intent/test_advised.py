@@ -135,7 +135,7 @@ def test_models_that_are_compared(said: str, ids: tuple[str, ...]) -> None:
     [
         ("H800 的 NVLink 带宽多少", models.Figure.NVLINK, "h800-sxm", "H800 的 NVLink 带宽：400 GB/s（8 条，双向合计）。"),
         ("A800 显存带宽", models.Figure.BANDWIDTH, "a800-sxm-80", "显存带宽：A800 SXM4 80 GB 为 2039 GB/s；A800 PCIe 80 GB 为 1935 GB/s。"),
-        ("L20 有 NVLink 吗", models.Figure.NVLINK, "l20", "L20 没有 NVLink。"),
+        ("L20 的 NVLink 带宽多少", models.Figure.NVLINK, "l20", "L20 没有 NVLink。"),
         ("H20 的 fp8 算力是多少", models.Figure.PEAK, "h20", "H20 的 FP8 峰值算力（稠密）：296 TFLOP/s。"),
         ("how much memory does an H200 have?", models.Figure.MEMORY, "h200-sxm", "H200, memory: 141 GB."),
     ],
