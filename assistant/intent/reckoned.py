@@ -89,18 +89,29 @@ def cuda_on_driver(text: str) -> CudaOnDriver | None:
 
 # --- KV cache --------------------------------------------------------------------------------
 
-_KV = lazy(r"(?<![a-z])kv[- _]?caches?(?![a-z])|KV\s?缓存", _I)
+KV = lazy(r"(?<![a-z])kv[- _]?caches?(?![a-z])|KV\s?缓存", _I)
 _CONTEXT = lazy(
     r"(?<![\w.])(?P<n>[0-9]+(?:\.[0-9]+)?)\s?(?P<k>k|m)?[- ]?(?:tokens?|ctx|context|seq\w*|个?\s?token|上下文|长度)|(?<![\w.])(?P<bare>[0-9]+)\s?k(?![a-z0-9])",
     _I,
 )
 _HOW_MUCH = lazy(
-    r"(?<![a-z])(?:how (?:much|big|large|many)|size|take[sn]?|need\w*|calculate|estimate|compute|gi?b)(?![a-z])|多少|多大|估算|怎么算|计算|占",
+    r"(?<![a-z])(?:how (?:much|big|large|many)|size|take[sn]?|need\w*|fits?|calculate|estimate|compute|gi?b)(?![a-z])|多少|多大|估算|怎么算|计算|占",
     _I,
 )
 _EIGHT_BITS = lazy(r"(?<![a-z0-9])(?:fp8|int8|8[- ]?bit)(?![0-9])", _I)
 _AT_ONCE = lazy(
     r"(?<![\w.])(?P<n>[1-9][0-9]{0,4})\s?(?:concurrent |parallel |simultaneous )?(?:users?|requests?|seqs?|sequences|streams?|sessions?|chats?|并发|个?用户|个?请求|路)(?![a-z])",
+    _I,
+)
+# batch 16 | 并发 8
+_BATCH = lazy(
+    r"(?<![a-z])batch(?: ?size)?(?: of| =|=)?\s?(?P<n>[1-9][0-9]{0,4})(?![\w.])|并发(?:数|量)?(?:为|是)?\s?(?P<z>[1-9][0-9]{0,4})(?![\w.])",
+    _I,
+)
+# What may stand beside cache, model, context and requests in a question of nothing else: "KV cache for llama 3 70b at 128k?"
+_OF_KV = lazy(
+    r"(?<![a-z])(?:for|of|at|with|an?|the|in|on|is|are|what|what's|whats|per|one|each|and|by|model|contexts?|ctx|length|window|long|sequences?|tokens?|batch|gpu|vram|memory|usage|footprint|requirements?|fp16|bf16|bit|instruct|chat|base|it|please)(?![a-z])"
+    r"|请问|大小|上下文|长度|并发|请求|用户|模型|显存|[的在下一个长用时是为按和吗呢]|[0-9\s?？!！。,，:：()（）/=_.-]",
     _I,
 )
 # layers, KV heads, size of a head: config.json of each model
@@ -127,19 +138,25 @@ _MODELS = tuple((name, lazy(rf"(?<![a-z0-9]){pattern}(?![0-9a-z])", _I), shape) 
 
 def kv_cache(text: str) -> KvCache | None:
     """The KV cache that is asked for, of a model whose shape is known; None else."""
-    if not _KV.search(text) or not _HOW_MUCH.search(text) or _TROUBLE.search(text):
+    if not KV.search(text) or _TROUBLE.search(text):
         return None
-    found = next(((name, shape) for name, pattern, shape in _MODELS if pattern.search(text)), None)
+    found = next(((name, pattern, shape) for name, pattern, shape in _MODELS if pattern.search(text)), None)
     context = next((m for m in _CONTEXT.finditer(text)), None)
     if found is None or context is None:
         return None
-    name, (layers, heads, size) = found
+    name, pattern, (layers, heads, size) = found
+    if not _HOW_MUCH.search(text):
+        rest = text
+        for known in (KV, pattern, _AT_ONCE, _CONTEXT, _EIGHT_BITS, _OF_KV):
+            rest = known.sub(" ", rest)
+        if rest.strip():
+            return None
     scale = {"k": 1024.0, "m": 1024.0**2}.get((context["k"] or ("k" if context["bare"] else "")).casefold(), 1.0)
     tokens = float(context["n"] or context["bare"]) * scale
     bits = 8 if _EIGHT_BITS.search(text) else 16
-    many = _AT_ONCE.search(text)
+    many = next((int(next(filter(None, m.groups()))) for p in (_AT_ONCE, _BATCH) if (m := p.search(text))), 1)
     shape = f"2 x {layers} x {heads} x {size} x {bits // 8}"
-    return KvCache(name, tokens, 2.0 * layers * heads * size * 2, bits, int(many["n"]) if many else 1, shape)
+    return KvCache(name, tokens, 2.0 * layers * heads * size * 2, bits, many, shape)
 
 
 # --- the price of a token ----------------------------------------------------------------------

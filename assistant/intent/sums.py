@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from assistant.intent.reckoned import (
+    KV,
     CudaOnDriver,
     KvCache,
     Scaled,
@@ -96,7 +97,7 @@ def asked(text: str) -> Sum | None:
 
 _GPUS = lazy(
     _N.format("n")
-    + r"\s?[-x×]?\s?(?:(?:nvidia\s+)?(?:gpus?|cards?|accelerators?)(?![a-z])|(?=(?:rtx )?[abhlv]i?[0-9]{2,4}s?(?![0-9]))|(?<=x)\s?(?=[2-5]0[5-9]0(?![0-9]))|[张块]\s?(?:gpu|卡|[abhlv][0-9]|显卡)?|卡(?![住死]))",
+    + r"\s?[-x×]?\s?(?:(?<=[x×])(?=[0-9]{2,3}\s?gi?b?(?![a-z]))|(?:nvidia\s+)?(?:gpus?|cards?|accelerators?)(?![a-z])|(?=(?:rtx )?[abhlv]i?[0-9]{2,4}s?(?![0-9]))|(?<=x)\s?(?=[2-5]0[5-9]0(?![0-9]))|[张块]\s?(?:gpu|卡|[abhlv][0-9]|显卡)?|卡(?![住死]))",
     _I,
 )
 _NODES = lazy(_N.format("n") + r"\s?-?\s?(?:nodes?|servers?|machines?|hosts?|台|个?节点|机)(?![a-z])", _I)
@@ -327,7 +328,7 @@ _ASKS_MEMORY = lazy(
 )
 # can I run 70B on 2x L40S | would a 13b work on a 3090: model and GPU are named, and whether it goes is asked
 _ASKS_PLACE = lazy(
-    r"(?<![a-z])(?:can|could|will|would|does|do|is it|possible|able)(?![a-z])[^.;?]{0,40}?(?<![a-z])(?:run|serve|host|load|use|train|fine-?tune|deploy|put|squeeze|work|go|cope)(?![a-z])[^.;?]{0,60}?(?<![a-z])(?:on|onto|with|in|into|using)(?![a-z])|[能可][不否]?[能以]?[^，。；?？]{0,20}?(?:跑|部署|训练?|微调|加载|推理|放)",
+    r"(?<![a-z])(?:can|could|will|would|does|do|is it|possible|able)(?![a-z])[^.;?]{0,40}?(?<![a-z])(?:run|serve|host|load|use|train|fine[- ]?tune|deploy|put|squeeze|work|go|cope)(?![a-z])[^.;?]{0,60}?(?<![a-z])(?:on|onto|with|in|into|using)(?![a-z])|(?<![a-z])(?:can|could|will|would|does|do)(?![a-z])[^.;?]{1,40}?(?<![a-z])(?:run|serve|hold|handle|host|load|train|fit)(?![a-z])[^.;?0-9]{0,30}(?<![0-9a-z])[0-9.]+\s?b(?![a-z])|[能可][不否]?[能以]?[^，。；?？]{0,20}?(?:跑|部署|训练?|微调|加载|推理|放)",
     _I,
 )
 # OOM loading a 70B on two cards: where it cannot fit, that is what there is to say
@@ -338,17 +339,47 @@ _LOADING = lazy(
 _SERVES = lazy(
     r"(?<![a-z])(?:infer\w*|serv\w+|decod\w+|vllm|sglang|tgi|tensorrt|run|host|deploy\w*)(?![a-z])|推理|部署|服务", _I
 )
-_TRAINS = lazy(r"(?<![a-z])(?:re)?train\w*|(?<![a-z])(?:fine-?tun\w*|pre-?train\w*|sft|adam\w*)|训练|微调|预训练", _I)
+_TRAINS = lazy(
+    r"(?<![a-z])(?:re)?train\w*|(?<![a-z])(?:fine[- ]?tun\w*|pre-?train\w*|sft|adam\w*)|训练|微调|预训练", _I
+)
 _LORA = lazy(r"(?<![a-z])q?lora(?![a-z])|adapters?|(?<![a-z])peft", _I)
 _BITS = (
     (4, lazy(r"(?<![a-z0-9])(?:int4|fp4|nvfp4|4[- ]?bit|awq|gptq|qlora|q4)(?![0-9])|4\s?比特", _I)),
     (8, lazy(r"(?<![a-z0-9])(?:int8|fp8|8[- ]?bit|q8)(?![0-9])|8\s?比特", _I)),
     (16, lazy(r"(?<![a-z0-9])(?:bf16|fp16|16[- ]?bit|half)(?![0-9])", _I)),
 )
-_GIB = lazy(r"(?<![\w.])([0-9]{1,3})\s?g(?:i?b)?(?![a-z0-9/])", _I)
+_GIB = lazy(r"(?:(?<![\w.])|(?<=[0-9][x×]))([0-9]{1,3})\s?g(?:i?b)?(?![a-z0-9/])", _I)
 # a report of a failure, and a rate, are other questions
 _NO_MEMORY = lazy(
-    r"(?<![a-z])(?:oom\w*|out of memory|crash\w*|fail\w*|error|hang\w*|slow\w*|tok(?:en)?s?\s?(?:/|per)|mfu|how (?:often|long)|days?|weeks?|gpu[- ]hours?|cost|tokens?|checkpoints?|ckpts?)(?![a-z])|溢出|爆显存|不足|报错|失败|挂|慢|多久|几天|多少天|每秒|检查点",
+    r"(?<![a-z])(?:oom\w*|out of memory|crash\w*|fail\w*|error|hang\w*|slow\w*|tok(?:en)?s?\s?(?:/|per)|mfu|how (?:often|long)|days?|weeks?|gpu[- ]hours?|cost|tokens?|checkpoints?|ckpts?|disks?|storage|ssds?|hdd)(?![a-z])|磁盘|硬盘|溢出|爆显存|不足|报错|失败|挂|慢|多久|几天|多少天|每秒|检查点",
+    _I,
+)
+
+
+_COUNTS = {"two": "2x", "three": "3x", "four": "4x", "six": "6x", "eight": "8x"} | dict(
+    zip("一二两三四五六七八", "122345678", strict=True)
+)
+# two 4090s, 两张 A100
+_HAN_CARDS = lazy(
+    r"[一二两三四五六七八](?=\s?(?:[张块]|卡))|(?<![a-z])(?:two|three|four|six|eight)(?=\s(?:[0-9]{2,3}\s?gb\s)?(?:gpus|cards|rtx|(?:[abhlv][0-9]{1,3}|[2-5]0[5-9]0)s?(?![a-z0-9])))",
+    _I,
+)
+# is 13b ok on a single 24gb card: yes or no
+_IS_OK = lazy(
+    r"(?<![a-z])(?:is|are)(?![a-z])[^.;?]{0,30}?(?<![a-z])(?:ok|okay|fine|possible|doable|realistic|runnable)(?![a-z])",
+    _I,
+)
+# yes or no of one card; how many it takes, or what several can do, is another question
+_YES_OR_NO = lazy(
+    r"(?<![a-z])(?:can|could|will|would|does|do|is|fits?|enough|ok)(?![a-z])|能|可以|够|行吗|跑得|[放装存]得?下", _I
+)
+_MANY = lazy(
+    r"(?<![a-z])(?:how (?:many|much)|gpus|cards|nodes?|servers?|machines?|clusters?|dgx|hgx|box(?:es)?)(?![a-z])|(?<![a-z0-9])(?:[abhlv][0-9]{1,3}|[2-5]0[5-9]0)s(?![a-z0-9])|几[张块台卡]|多少|节点|机器|服务器|集群|多卡",
+    _I,
+)
+# Nothing but the model, the GPU and a format: "mixtral 8x7b in int4 on 2x3090?"
+_BESIDE_IT = lazy(
+    r"(?<![a-z])(?:llama|qwen|mistral|mixtral|for|deepseek|yi|gemma|phi|falcon|glm|baichuan|internlm|models?|llm|in|on|with|at|an?|the|one|single|two|four|eight|x|gpus?|cards?|nvidia|rtx|geforce|bit|awq|gptq|instruct|chat|inference|serving|gb?|gib|s)(?![a-z])|推理|部署|模型|[张块卡上用跑]|[0-9x×\s?？!！。,，:：()（）/=_.+-]",
     _I,
 )
 
@@ -357,12 +388,18 @@ _A_MODEL = lazy(r"(?<![a-z])(?:models?|param\w*|moe|llm)(?![a-z])|模型|参数"
 
 
 def _memory(text: str) -> Memory | None:
-    said, text = text, _with_size(text)
+    said, text = text, _HAN_CARDS.sub(lambda m: _COUNTS[m[0].casefold()], _with_size(text))
     size = _PARAMETERS.search(text)
     specs, gib = _specs(text), _GIB.search(text)
-    placed = (specs or gib is not None) and _ASKS_PLACE.search(text) is not None
+    placed = (specs or gib is not None) and (
+        _ASKS_PLACE.search(text) is not None or _IS_OK.search(text) is not None or _nothing_else(text)
+    )
     loading = bool(specs) and _LOADING.search(text) is not None
-    if size is None or not (loading or ((placed or _ASKS_MEMORY.search(text)) and not _NO_MEMORY.search(text))):
+    if (
+        size is None
+        or KV.search(text)
+        or not (loading or ((placed or _ASKS_MEMORY.search(text)) and not _NO_MEMORY.search(text)))
+    ):
         return None
     if size["u"][0] in "tT" and not _A_MODEL.search(text):  # 2T of memory
         return None
@@ -372,10 +409,22 @@ def _memory(text: str) -> Memory | None:
     # of several sizes of a model the smallest: what fits there fits the others
     model = min(specs, key=lambda s: s.memory_gib or 0.0) if specs else None
     gpus = _count(_GPUS, text) or (1 if _ONE.search(text) else 0)
+    if not gpus and (specs or gib) and not _MANY.search(text) and (_YES_OR_NO.search(text) or _nothing_else(text)):
+        gpus = 1
     each = float(gib[1]) if gib else 0.0
     if loading and not _too_large(parameters, bits, gpus * (each or (model.memory_gib if model else None) or 0.0)):
         return None  # it should fit: why it does not is another question
     return Memory(parameters, use or ("serve" if loading else ""), bits, model, each, gpus)
+
+
+def _nothing_else(text: str) -> bool:
+    """Whether a text is nothing but a model, GPUs and a number format, as a question."""
+    if "?" not in text and "？" not in text:
+        return False
+    rest = text
+    for known in (MODEL, _CARD, _PARAMETERS, *(pattern for _, pattern in _BITS), _BESIDE_IT):
+        rest = known.sub(" ", rest)
+    return not rest.strip()
 
 
 def _specs(text: str) -> tuple[GpuSpec, ...]:
@@ -387,7 +436,9 @@ def _specs(text: str) -> tuple[GpuSpec, ...]:
     return ()
 
 
-_CARD = lazy(r"(?<![a-z0-9.])(?:[2-5]0[5-9]0)(?:\s?(?:ti|super|d))?(?=s?(?![a-z0-9.%]|\s*(?:%|w|mhz)(?![a-z])))", _I)
+_CARD = lazy(
+    r"(?<![a-wyz0-9.])(?<![a-z]x)(?:[2-5]0[5-9]0)(?:\s?(?:ti|super|d))?(?=s?(?![a-z0-9.%]|\s*(?:%|w|mhz)(?![a-z])))", _I
+)
 
 
 def _too_large(parameters: float, bits: int, memory: float) -> bool:
