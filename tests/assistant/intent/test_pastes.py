@@ -75,7 +75,6 @@ def test_every_message_of_the_catalogues_is_known_without_what_stands_around_it_
     [
         ("ncu 报 ERR_NVGPUCTRPERM", "pytorch profiling-counters-denied"),
         ("ERR_NVGPUCTRPERM ncu in container as non root", "pytorch profiling-counters-denied"),
-        ("failed finding central directory when loading last.ckpt", "pytorch checkpoint-unreadable"),
         ("NVMLError_DriverNotLoaded in dcgm container", "pytorch nvml-driver-not-loaded"),
         ("ibv_reg_mr failed Cannot allocate memory 容器里跑的，宿主机没问题", "nccl ib-reg-mr-memlock"),
         ("peer mapping resources exhausted with 16 gpus", "cuda cudaErrorTooManyPeers"),
