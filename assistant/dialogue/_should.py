@@ -217,7 +217,7 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         )
     so_far = "目前" if asked is Asked.REPLACE and bucket in _FIRST_OF_A_FAULT else ""
     return w.t(
-        f"{led(f'Not {doing}' if should.either else f'No, {doing} is not what this asks for', title, 'en')}. {action}",
+        f"{led(f'No need for {doing}' if should.either else f'No, {doing} is not the fix here', title, 'en')}. {action}",
         f"{so_far}不需要{doing}：{w.quoted(title)}。建议 {action}",
     )
 

@@ -195,8 +195,8 @@ def _first(turn: Turn, rows: Sequence[Row]) -> str | None:
     n, shut = len(rows), sum(r.state is Stand.AGAINST for r in rows)
     sure = turn.query.intent is Intent.CONFIDENCE
     en, zh = ("Not sure yet, for no cause", "尚不确定：还没有") if sure else ("No cause", "还没有")
-    said = Text(f"{en} was found: {shut} of {n} hypotheses are ruled out, {n - shut} are open.",
-                f"{zh}找到原因，{n} 种假设中已排除 {shut} 种，{n - shut} 种未定。")  # fmt: skip
+    said = Text(f"{en} was found: {shut} of {n} possible causes are ruled out, {n - shut} are open.",
+                f"{zh}找到原因，{n} 种可能原因中已排除 {shut} 种，{n - shut} 种未定。")  # fmt: skip
     return said.in_(turn.lang)
 
 

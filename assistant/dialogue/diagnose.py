@@ -270,9 +270,20 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
         )
         return replace(d, settled=False, verdict=replace(whole_verdict, text=text))
     else:
+        shut = len(rows) - open_
         text = Text(
-            f"{title_en}: no cause found yet; {len(rows) - open_} of {len(rows)} hypotheses are ruled out, {open_} open.",
-            f"{title_zh}：尚未找到原因；{len(rows)} 种假设中已排除 {len(rows) - open_} 种，{open_} 种未定。",
+            f"{title_en}: no cause found yet; "
+            + (
+                f"{shut} of {len(rows)} possible causes are ruled out."
+                if shut
+                else f"what was read decides none of {len(rows)} possible causes."
+            ),
+            f"{title_zh}：尚未找到原因；"
+            + (
+                f"{len(rows)} 种可能原因中已排除 {shut} 种。"
+                if shut
+                else f"所读内容无法判定 {len(rows)} 种可能原因中的任何一种。"
+            ),
         )
     return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
 

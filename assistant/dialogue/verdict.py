@@ -114,9 +114,7 @@ def answer(turn: Turn) -> Reply:
             return w.t(f"{led('Yes', title, 'en')}. {action}", f"能：{w.quoted(title)}。{action}")
         if said_only and about and usable is Usable.UNKNOWN and should is None:
             title, action = w.title(about[0]), w.action(about[0])
-            return w.t(
-                f"{led('Not a plain yes', title, 'en')}. {action}", f"不能简单说可以：{w.quoted(title)}。{action}"
-            )
+            return w.t(f"{led('It depends', title, 'en')}. {action}", f"视情况而定：{w.quoted(title)}。{action}")
         if should is not None:
             return _should(w, should, [*forbidding(where.about), *about], usable, until)
         if said_only and about and _normal.asked(turn):

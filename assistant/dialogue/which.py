@@ -222,7 +222,7 @@ def _when(w: Words, text: str, blamed: Sequence[Blamed]) -> str:
         return ""
     timed = sorted((o for o in blamed[0].finding.events if o.at is not None), key=lambda o: o.at or 0)
     if not timed:
-        said = since_when(w, blamed[0].finding) or w.t("No time was read beside it.", "该行未读到时间。")
+        said = since_when(w, blamed[0].finding) or w.t("Its line has no time.", "该行未读到时间。")
         return f"{_gap(w)}{said}"
     first, last = moment(timed[0]), moment(timed[0 if _FIRST.search(text) else -1])
     span = first if first == last else w.t(f"{first} to {last}", f"{first} 至 {last}")

@@ -64,7 +64,9 @@ def test_a_healthy_value_is_ok() -> None:
     healthy = see("gpu.row_remap.failure", False)
     d = judge(healthy)
     assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.UNKNOWN, Exit.OK)
-    assert d.verdict.text.en.endswith("Not enough to call it usable: the GPU inventory and the kernel log were not read.")
+    assert d.verdict.text.en.endswith(
+        "Not enough to call it usable: the GPU inventory and the kernel log were not read."
+    )
     base = (see("node.gpu.count", 8, node("n1")), see("log.kernel.readable", True, node("n1")))
     d = judge(healthy, *base)
     assert d.verdict.usable is Usable.UNKNOWN, "the log may begin after the fault"

@@ -105,9 +105,9 @@ PREEMPTED = "slurmstepd: error: *** JOB 9 CANCELLED AT 2026-11-29T07:01:10 DUE T
         ("log", SPLIT, "why is training slow?", "no known cause of it is shown. Found here: log: Out of", State.DEGRADED),
         ("log", PREEMPTED, "why did my job die?", "log: The job was preempted or evicted (job 9). No fault", State.OK),
         # what brings the symptom about stands one step behind its hypothesis
-        ("input", FEWER, "why is the node drained?", "the node. Node h22 has less than the scheduler was told", State.UNHEALTHY),
+        ("input", FEWER, "why is the node drained?", "the node. Node h22 reports less than the scheduler is configured for", State.UNHEALTHY),
         # what may have nothing to do with it is not kept back, nor called the cause, nor made milder
-        ("input", FEWER, "why is training slow?", "no known cause of it is shown. Found here: Node h22 has less", State.UNHEALTHY),
+        ("input", FEWER, "why is training slow?", "no known cause of it is shown. Found here: Node h22 reports less", State.UNHEALTHY),
     ],
 )  # fmt: skip
 def test_what_was_found_leads_where_no_hypothesis_is_supported(

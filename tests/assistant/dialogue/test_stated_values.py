@@ -144,7 +144,7 @@ def test_what_was_not_understood_comes_first_and_forbids_praise() -> None:
     (Told("port.state", "down"), "No: ", "INSPECT_NETWORK"),
     (Told("gpu.fan.speed", 0), "No: ", "CHECK_MECHANICALS"),
     (Told("gpu.pcie.width", 8), "No: ", "(bad: below 16)"),
-    (Told("gpu.row_remap.pending", True), "Not a plain yes", "DRAIN_AND_RESET"),
+    (Told("gpu.row_remap.pending", True), "It depends", "DRAIN_AND_RESET"),
     (Told("gpu.temperature.core", 62), "Nothing wrong in that: ", "(usual: 1 .. 80 °C)"),
 ])  # fmt: skip
 def test_a_stated_value_is_repeated_with_its_limit_and_the_action(told: Told, begins: str, holds: str) -> None:
