@@ -511,6 +511,14 @@ def _read_outputs(
         own = Part(part.label if part else "", host, piece.text, tuple(numbers[piece.first - 1 : piece.last]))
         _read_document(piece.format, name, piece.text, g, piece.commands, unbroken, own)
     _read_logs(name, outputs.logs, g, Part(part.label if part else "", host, "", tuple(numbers)))
+    told = {o.source.line for o in g.observations if o.source.call == name}
+    for n in [n for n in outputs.troubled if numbers[n - 1] not in told][:1]:
+        said = excerpt(clean(lines_of(plain.text)[n - 1].text.strip()), 100)
+        why = Text(
+            f"a part of it is in no known layout, and tells of trouble: {said}",
+            f"其中一部分不是已知格式，且提到异常：{said}",
+        )
+        g.lost(name, _of_part(part, _not_read(why, numbers[n - 1])))
     return True
 
 

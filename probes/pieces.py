@@ -47,6 +47,10 @@ _LOGGED = lazy(
     r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\[? ?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|\[[A-Z][a-z]{2} \d\d \d{4} \d\d:|[IWEF]\d{4} \d\d:\d\d:\d\d"
     r"|(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:|\S{1,80}:\d{1,9}:\d{1,9} \[\d{1,3}\] |(?:docker|podman): Error )"
 )
+# How tools, and people in a table of their own, write that something is not well.
+_TROUBLE = lazy(
+    r"\b(?:FAIL(?:ED|URE)?|FAULTY?|CRIT(?:ICAL)?|ERRORS?|DEGRADED|OFFLINE|DOWN|DEAD|ALARM|FATAL|UNHEALTHY|EMERGENCY)\b"
+)
 _ROOT_ENDS = lazy(r"</[\w-]{1,60}>\s*$")
 _PART = 30  # a certainty of rows that were picked out of a report
 _FIRST = 6  # rows of a part without a headline, of which one tells whose it is
@@ -71,10 +75,13 @@ class Piece(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """The outputs of a text in order, and what is a log in it: all other lines of that are blank."""
+    """The outputs of a text in order, and what is a log in it: all other lines of that are blank. And the lines that tell of trouble below
+    an output that is at its end, in no layout that anybody reads.
+    """
 
     pieces: tuple[Piece, ...]
     logs: str
+    troubled: tuple[int, ...] = ()
 
 
 class Named(io.BytesIO):
@@ -139,8 +146,10 @@ def apart(text: str, logged: Collection[int], whole: Format | None = None, comma
     blocks = [part for block in _blocks(lines, logged) for part in _parted(lines, block)]
     kinds = list(_kinds(lines, blocks))
     of_log = {block for block, (kind, _) in zip(blocks, kinds, strict=True) if _is_log(lines, block, kind)}
-    runs = _runs(lines, blocks, kinds, of_log)
-    if isinstance(whole, DocumentFormat) and len(runs) < 2:
+    below: list[_Block] = []
+    runs = _runs(lines, blocks, kinds, of_log, below)
+    troubled = tuple(n + 1 for block in below for n in range(*block) if _tells_trouble(lines, _Block(n, n + 1)))
+    if isinstance(whole, DocumentFormat) and len(runs) < 2 and not troubled:
         if not logged and not any(isinstance(kind, LogFormat) for kind, _ in kinds):
             return None
         own = {block for run in runs for block in run.blocks}
@@ -151,7 +160,7 @@ def apart(text: str, logged: Collection[int], whole: Format | None = None, comma
         return None
     log_lines = {n for block in _about(blocks, kinds) for n in range(*block)} | {n - 1 for n in logged}
     logs = "\n".join(line if n in log_lines else "" for n, line in enumerate(lines))
-    return Apart(tuple(_piece(lines, run) for run in runs if run.blocks), logs)
+    return Apart(tuple(_piece(lines, run) for run in runs if run.blocks), logs, troubled)
 
 
 def _about(blocks: Sequence[_Block], kinds: Sequence[tuple[Format | None, bool]]) -> Iterator[_Block]:
@@ -309,8 +318,9 @@ def _runs(
     blocks: Sequence[_Block],
     kinds: Sequence[tuple[Format | None, bool]],
     of_log: Collection[_Block],
+    below: list[_Block],
 ) -> list[_Run]:
-    """The outputs with the blocks of each."""
+    """The outputs with the blocks of each; what stands behind the end of one, and is of none, goes to `below`."""
     runs: list[_Run] = []
     open_: list[_Block] = []  # blocks that nobody recognises alone, since the last that somebody did
 
@@ -334,8 +344,13 @@ def _runs(
         open_.clear()
 
     def before(own: Sequence[_Block]) -> None:
+        told = [n for n, block in enumerate(own) if _tells_trouble(lines, block)]
         if own and runs and not _ended(lines, runs[-1]):
-            runs[-1].blocks.extend(own)
+            first = told[0] if told else len(own)  # what tells of no trouble is not asked where the output ends
+            runs[-1].blocks.extend(own[:first])
+            own = own[first:]
+        if own and runs:
+            (below if _ended(lines, runs[-1]) else runs[-1].blocks).extend(own)
 
     for block, (kind, commands) in zip(blocks, kinds, strict=True):
         if _is_output(kind):
@@ -352,6 +367,10 @@ def _runs(
             open_.append(block)
     close()
     return runs
+
+
+def _tells_trouble(lines: Sequence[str], block: _Block) -> bool:
+    return any(_TROUBLE.search(line[:_LINE]) for line in lines[block.start : block.end])
 
 
 def _first_of(lines: Sequence[str], blocks: Sequence[_Block], ahead: _Run | None) -> tuple[_Run, int, int] | None:

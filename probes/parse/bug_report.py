@@ -68,6 +68,9 @@ _HEADING = re.compile(
 _PROMPT = re.compile(
     r"(?:[\w.-]{1,40}@([\w.-]{1,80})[: ][^$#>]{0,120}[$#>]|\[[\w.-]{1,40}@([\w.-]{1,80}) [^\]]{0,120}\][$#]|[$#+]) (\S.{0,20000})$"
 )
+_TYPED = re.compile(
+    r"\$ (?:sudo )?(?:[\w.-]{0,40}/){0,8}[a-z][a-z0-9]{1,20}[\w.+-]{0,40}(?: |$)"
+)  # behind a dollar sign any program
 _UNAME = re.compile(r"^(?:uname: )?Linux ([\w.-]{1,80}) \d{1,2}\.\d{1,3}\.", re.MULTILINE)
 
 # commands whose output is of use here; the second kind alone does not make a file a bundle
@@ -226,7 +229,9 @@ def sniff(head: str) -> int:
     tools = {command for command in commands if command in TOOLS}
     if len(commands) > 1 and tools:
         return 100
-    headed = any(commands) or head.count(_COUNTED) > 1 or f"\n{_STATISTICS}" in head
+    headed = (
+        any(commands) or any(found.typed for found in heads) or head.count(_COUNTED) > 1 or f"\n{_STATISTICS}" in head
+    )
     looks = sum(found.timed for found in heads) > 1 and _are_outputs(head)
     return 100 if looks or (headed and _several(head)) else 0
 
@@ -243,10 +248,9 @@ def _are_outputs(head: str) -> bool:
 def _several(head: str) -> bool:
     """Whether at least two of the sections are outputs that some format reads, or one of those that somebody shows."""
     sections = split(head)[:MOST]
-    read = sum(_is_read(section) for section in sections)
-    return read > 1 or (
-        read == 1 and sum(section.typed and not _tells_nothing(section.name) for section in sections) > 1
-    )
+    read = [_is_read(section) for section in sections]
+    shown = [section.typed and not _tells_nothing(section.name) for section in sections]
+    return sum(read) > 1 or (sum(read) == 1 and any(s and not r for s, r in zip(shown, read, strict=True)))
 
 
 def _is_read(section: Section) -> bool:
@@ -304,7 +308,8 @@ def _tells_nothing(command: str) -> bool:
 
 _OF_SHELL: Final = frozenset(
     ["cd", "ls", "pwd", "echo", "date", "hostname", "uname", "uptime", "whoami", "id", "clear", "env", "printenv", "which", "history", "exit",
-     "su", "nvcc", "python", "python3", "pip", "export", "source", "ssh", "sleep", "watch", "tmux", "lsb_release", "vi", "vim", "nano"]
+     "su", "nvcc", "python", "python3", "pip", "export", "source", "ssh", "sleep", "watch", "tmux", "lsb_release", "vi", "vim", "nano",
+     "nproc", "arch", "who", "tty", "stat", "wc", "mkdir", "cp", "mv", "rm", "chmod", "kill", "module", "conda", "git", "hostnamectl", "timedatectl", "man"]
 )  # fmt: skip
 
 
@@ -464,7 +469,7 @@ def _one_line(text: str) -> _Head | None:
         return None
     if _REPORT in text or text.startswith(_STATISTICS):
         return _Head("", 0)
-    if (found := _PROMPT.match(text)) and (found[1] or found[2] or command_of(found[3])):
+    if (found := _PROMPT.match(text)) and (found[1] or found[2] or command_of(found[3]) or _TYPED.match(text)):
         return _Head(found[3].strip(), 1, found[1] or found[2] or "", typed=True)
     if moments.moment_of(text) is not None:
         return _Head("", 1, timed=True)

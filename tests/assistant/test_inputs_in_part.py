@@ -133,3 +133,27 @@ def test_a_log_of_which_lines_were_only_counted_is_unknown_and_its_twin_is_fine(
     assert told["verdict"]["state"] == ("unknown" if numbers > 12 else "ok")
     assert any("were only counted" in note for note in told["notes"]) is (numbers > 12)
     assert (told["coverage"]["failed"] != []) is (numbers > 12)
+
+
+LISTED = "GPU 0: NVIDIA L40S (UUID: GPU-6f0a1b2c-0000-4000-8000-000000000001)\n"
+TABLE = (BUS_LOSS.parents[1] / "smi" / "table-590-mig.txt").read_text()
+
+
+@each(
+    ("text", "why"),
+    [
+        (f"$ nvidia-smi -L\n{LISTED}$ frobctl --status\n retimer 3 : 0x8841\n", "what `frobctl --status` printed is not read (line 4)"),
+        (f"{LISTED}$ frobctl --status\n retimer 3 : 0x8841\n", "what `frobctl --status` printed is not read (line 3)"),
+        (f"{TABLE}\nSLOT  STATE  RETIMER\n 1    FAULT  NO-LINK\n", "no known layout, and tells of trouble: 1    FAULT  NO-LINK"),
+        (f"{TABLE}\nSLOT  STATE  RETIMER\n 1    GOOD   OK\n", ""),
+        (f"$ whoami\nroot\n$ nvidia-smi -L\n{LISTED}", ""),
+    ],
+)  # fmt: skip
+def test_what_nobody_reads_beside_an_output_is_no_ok(gpudiag: Gpudiag, tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "paste.txt"
+    path.write_text(text)
+    said = json.loads(gpudiag("check", str(path), "--format", "json").out)
+    lost = [note for note in said["notes"] if "not read" in note or "known layout" in note]
+    assert len(lost) == bool(why)
+    assert all(why in note for note in lost)
+    assert not (why and said["verdict"]["state"] == "ok")
