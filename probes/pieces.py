@@ -295,7 +295,14 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     at = n
     while at - 1 > start and (_LEADS.match(lines[at - 1]) or (lines[at][:1] == " " and _TITLE.match(lines[at - 1]))):
         at -= 1
-    return at
+    if at == n and _surer_below(found[0], lines[n - 1 : n + 1], top):
+        at -= 1
+    return at if at > start else None
+
+
+def _surer_below(form: DocumentFormat, pair: Sequence[str], top: int) -> bool:
+    """Whether a line is known by the one above it, which is of the same output then: ``GPU 0: ...`` above what is said of its links."""
+    return form.sniff(pair[1]) < form.sniff("\n".join(pair)) >= top
 
 
 def _kinds(lines: Sequence[str], blocks: Sequence[_Block]) -> Iterator[tuple[Format | None, bool]]:

@@ -170,6 +170,16 @@ def test_an_error_of_a_driver_that_nobody_knows_forbids_ok(folder: Path, line: s
     assert line[:20] in str([o.excerpt for o in reading.observations])
 
 
+@each("sign", ["NVML: ", "\t "])
+@each("ahead", ["", "$ nvidia-smi -L\n{rows}\n$ nvidia-smi nvlink -s\n"])
+def test_the_row_above_what_is_said_of_a_gpus_links_is_of_the_same_output(folder: Path, sign: str, ahead: str) -> None:
+    rows = [f"GPU {n}: NVIDIA H100 80GB HBM3 (UUID: GPU-{n}b2f8a71-3c5d-9e40-8a1b-77c0d9e4f21{n})" for n in range(3)]
+    said = "\n".join(f"{row}\n{sign}Unable to retrieve NVLink information as all links are inActive" for row in rows)
+    reading = given_as(folder, f"{ahead.format(rows=chr(10).join(rows))}{said}\n")
+    assert sum(o.fact == "gpu.nvlink.active" and o.value == 0 for o in reading.observations) == len(rows)
+    assert [o.value for o in reading.observations if o.fact == "node.gpu.listed"] == ([3] if ahead else [])
+
+
 def test_a_long_output_costs_no_second_reading(folder: Path) -> None:
     sample = next(s for s in texts() if s.format is not None and s.format.name == "lspci")
     assert isinstance(sample.format, DocumentFormat)
