@@ -758,6 +758,8 @@ def _also(second: Sequence[Finding], same: Sequence[Finding], facts: FactBase) -
         said = say(
             Text(title.en.removesuffix(f": {figures.en}"), title.in_("zh").removesuffix(f"：{figures.in_('zh')}"))
         )
+    if len(said.en) > _ROOM and "{" not in second[0].rule.title.en:  # in the words of the rule alone
+        said = say(second[0].rule.title)
     return said if len(said.en) <= _ROOM else NO_TEXT
 
 

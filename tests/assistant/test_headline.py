@@ -13,7 +13,7 @@ from assistant.render.labels import headline
 from assistant.render.lines import shown
 from assistant.render.view import view
 from assistant.render.words import _ZH, our_words, source_name
-from assistant.sources import tells
+from assistant.sources import parse_text, tells
 from knowledge.language import Text
 from knowledge.observation import AT_LEAST, Clock, Event, Observation, Scope, Source, Subject, gpu, node
 from rules.loader import load
@@ -224,3 +224,11 @@ def test_a_reset_that_is_due_is_named_whatever_else_is_wrong() -> None:
     assert "GPU 0000:2b:00.0: A row remapping waits for a reset" in d.verdict.text.en
     steps = view(d, "en").steps
     assert "DRAIN_AND_RESET" in [step.bucket for step in steps[:3]]
+
+
+def test_what_else_is_wrong_is_named_by_its_rule_where_its_figures_are_too_long() -> None:
+    """What its GPU does otherwise ("at work") says nothing of what is wrong."""
+    heading = "# gpu    pwr  gtemp  mtemp     sm    mem   mclk   pclk  pviol  tviol\n# Idx      W      C      C      %      %    MHz    MHz      %   bool\n"
+    row = "    0    312     91    101    100     64   2619    705      0      1\n    1    641     63     77    100     65   2619   1755     82      0\n"
+    said = diagnose(parse_text("input", heading + 2 * row), load()).verdict.text.en
+    assert "Also: Heat holds its clocks down, again and again." in said
