@@ -1,4 +1,5 @@
-"""What an earlier look of one output showed and a later one takes back: a fan that reported an error and turns again.
+"""What an earlier look of one output showed and a later one takes back: a fan that reported an error and turns again, a diagnostic that
+failed and passed when it was run again.
 
 Of two looks the later one is the state of now (`rules.factbase`), and a fault that only the earlier one shows is past: it is told as
 such, since who reads the answer has both before his eyes, and what went by itself comes back by itself.
@@ -17,7 +18,7 @@ from knowledge.identity import resolve
 from knowledge.observation import Event, Observation, Origin, Series, Status, Subject
 from rules.engine import Evaluation, Finding, run
 from rules.factbase import FactBase
-from rules.life import Life
+from rules.life import Life, before
 from rules.loader import RuleSet
 from rules.model import Severity
 from rules.resolve import Case
@@ -26,6 +27,8 @@ _ALIKE = 0.6  # of what one look tells the other one must tell, to be a look at 
 _MOST = 16  # looks that are judged: of a loop the last ones
 _NAMES = ("gpu.uuid", "gpu.serial", "port.guid")  # where these differ, the looks are at two machines
 _FOLLOWED = {*STATES, *COUNTS, PEERS}  # whose changes are events of their own (`knowledge.derive.sequence`)
+_TESTS = ("dcgm_diag", "dcgm_diag_node")  # events of tests that somebody runs, each with its result
+_WATCHES = ("dcgm_health", "dcgm_health_node")
 _Key = tuple[str, Subject]
 
 
@@ -33,6 +36,7 @@ def with_past(
     result: Evaluation, observations: Iterable[Observation], earlier: Sequence[Observation], ruleset: RuleSet, facts: FactBase
 ) -> Evaluation:  # fmt: skip
     """`result`, with what earlier looks of the outputs show and now is not so; `earlier` is what was replaced as a whole."""
+    result = replace(result, findings=tuple(_run_again(f, facts) for f in result.findings))
     looks = list(_earlier_looks(observations, earlier))
     if not looks:
         return result
@@ -105,6 +109,33 @@ def _otherwise(f: Finding, facts: FactBase) -> Observation | None:
     changed = [now for o, now in pairs if now is not None and now.status.answered and now.value != o.value]
     read_again = all(now is not None and now.status is Status.OK for _, now in pairs)
     return changed[-1] if read_again and changed else None
+
+
+def _run_again(f: Finding, facts: FactBase) -> Finding:
+    """`f`, as past where all tests and watches that failed have passed in a later run."""
+    later = [[p for p in _passes(o, facts) if _later(p, o)] for o in f.events]
+    return _ended(f, later[-1][-1], facts) if later and all(later) else f
+
+
+def _passes(o: Observation, facts: FactBase) -> list[Observation]:
+    """What says that all is well with what a test or a watch of DCGM has found, there or on all GPUs of the node."""
+    where = list(o.subject.ancestors())
+    if o.fact in _WATCHES:
+        return [h for s in where for h in facts.of("node.dcgm.health", s) if h.value == "healthy"]
+    if o.fact not in _TESTS or not isinstance(o.value, Event) or not _several_runs(where, facts):
+        return []
+    wanted = o.value.get("test"), "pass"
+    every = [(p, p.value) for fact in _TESTS for s in where for p in facts.events_at(fact, s)]
+    return [p for p, said in every if isinstance(said, Event) and (said.get("test"), said.get("status")) == wanted]
+
+
+def _several_runs(where: Sequence[Subject], facts: FactBase) -> bool:
+    return sum(len(facts.of("node.dcgm.diag.result", s)) for s in where) > 1
+
+
+def _later(one: Observation, other: Observation) -> bool:
+    same = one.source.call == other.source.call and one.at is None and other.at is None
+    return (one.source.line or 0) > (other.source.line or 0) if same else before(other, one)
 
 
 def _ended(f: Finding, now: Observation, then: FactBase) -> Finding:

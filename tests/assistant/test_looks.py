@@ -22,6 +22,15 @@ ERRORS = (
     'Errors for "gpu07 mlx5_3"\n   GUID 0xa088c20300f1a2c8 port 1: [SymbolErrorCounter == {0}] [PortRcvErrors == {0}]\n'
 )
 
+RULE = "+---------------------------+------------------------------------------------+\n"
+DIAG = (
+    "Successfully ran diagnostic for group.\n" + RULE + "| Diagnostic                | Result                                         |\n"
+    + RULE.replace("-", "=") + "| NVML Library              | Pass                                           |\n"
+    "| PCIe                      | {}|\n| GPU Memory                | Pass - All                                     |\n" + RULE
+)  # fmt: skip
+FAILED, PASSED = (DIAG.format(result.ljust(47)) for result in ("Fail - GPU: 3", "Pass - All"))
+OTHERS = DIAG.format("Pass - GPUs: 0, 1, 2".ljust(47))
+
 
 def told(tmp_path: Path, text: str) -> Diagnosis:
     path = tmp_path / "paste.txt"
@@ -54,6 +63,18 @@ def test_what_holds_now_is_not_called_past(tmp_path: Path) -> None:
     d = told(tmp_path, f"{COOL}\n{HOT}")
     assert d.verdict.state is State.DEGRADED
     assert not any(f.past for f in d.findings)
+
+
+@each(
+    ("first", "second", "past"),
+    [(FAILED, PASSED, True), (PASSED, FAILED, False), (FAILED, FAILED, False), (FAILED, OTHERS, False)],
+)
+def test_a_diagnostic_that_passes_when_it_is_run_again_is_past(
+    tmp_path: Path, first: str, second: str, past: bool
+) -> None:
+    d = told(tmp_path, f"$ dcgmi diag -r 2\n{first}\n$ dcgmi diag -r 2\n{second}")
+    assert (d.verdict.state is State.OK) is past
+    assert ("Past: GPU 3: DCGM diagnostic failed: PCIe" in d.verdict.text.en) is past
 
 
 def test_one_look_of_two_gpus_is_no_sequence(tmp_path: Path) -> None:
