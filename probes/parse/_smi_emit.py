@@ -179,13 +179,17 @@ class Emitter:
         """All observations; process facts come last, one figure a process over all its GPUs."""
         self._wanted_resets()
         self._failed_readings()
-        blind = not self._processes and self._busy()
+        blind, lines = not self._processes and self._busy(), self._lines()
         for holder, reading in self._counts.items():
-            self.add("gpu.processes", holder, _HIDDEN if blind and reading.ok else reading)
+            self.add("gpu.processes", holder, _HIDDEN if blind and reading.ok else reading, lines.get(holder))
         for pid, record in self._processes.items():
             self._emit_process(Subject(Scope.PROCESS, pid, self.node), record)
         self._processes, self._counts = {}, {}
         return self.out
+
+    def _lines(self) -> dict[Subject, int | None]:
+        """The first line of each thing: by its place one of several outputs is known from the next."""
+        return {o.subject: o.source.line for o in reversed(self.out) if o.source.line is not None}
 
     def _wanted_resets(self) -> None:
         """GPUs of which some value reads ``GPU requires reset``, whichever it is."""
@@ -195,6 +199,7 @@ class Emitter:
     def _failed_readings(self) -> None:
         """Which of the core readings the tool could not get, for each GPU of which it printed several."""
         printed: dict[Subject, dict[str, bool]] = {}
+        lines = self._lines()
         for o in self.out:
             if o.fact in CORE and o.subject.scope is Scope.GPU:
                 failed = o.status is Status.FAILED and o.detail.startswith("printed as ") and not _wants_reset(o)
@@ -202,7 +207,13 @@ class Emitter:
         for subject, facts in printed.items():
             if len(facts) > 2:
                 names = tuple(sorted(name for name, failed in facts.items() if failed))
-                self.add("gpu.readings.failed", subject, names, None, "printed as an error: " + ", ".join(names))
+                self.add(
+                    "gpu.readings.failed",
+                    subject,
+                    names,
+                    lines.get(subject),
+                    "printed as an error: " + ", ".join(names),
+                )
 
     def _busy(self) -> bool:
         """Whether some GPU works: then a list without any process is one that does not show them."""
