@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from knowledge.derive import derive
 from knowledge.derive.sequence import COUNTS, PEERS, STATES
 from knowledge.facts import vocabulary
 from knowledge.identity import resolve
 from knowledge.observation import Event, Observation, Origin, Series, Status, Subject
-from rules.engine import Evaluation, Finding, run
+from rules.engine import Evaluation, Finding, rank, run
 from rules.factbase import FactBase
 from rules.life import Life, before
 from rules.loader import RuleSet
-from rules.model import Severity
 from rules.resolve import Case
 
 _ALIKE = 0.6  # of what one look tells the other one must tell, to be a look at the same thing
@@ -42,14 +42,17 @@ def with_past(
         return result
     open_ = {(u.rule.id, u.subject) for u in result.undecided}
     known = {f.id for f in result.findings} | {f.id for f in result.ruled_out}
-    past: dict[str, Finding] = {}
-    for look in looks:
+    past: dict[str, tuple[Finding, Observation, FactBase]] = {}
+    times: dict[str, list[int]] = defaultdict(list)
+    for n, look in enumerate(looks):
         then = FactBase(derive(look), vocabulary(), ages=False)
         for f in run(ruleset.rules, then).findings:
             new = f.counts and not f.behind and f.id not in known and (f.rule.id, f.subject) not in open_
             if new and (now := _otherwise(f, facts)) is not None:
-                past[f.id] = _ended(f, now, then)
-    return replace(result, findings=(*result.findings, *past.values())) if past else result
+                past[f.id] = f, now, then
+                times[f.id].append(n)
+    ended = [_ended(*found, often=sum(b - a > 1 for a, b in pairwise(times[i])) + 1) for i, found in past.items()]
+    return replace(result, findings=tuple(rank([*result.findings, *ended]))) if ended else result
 
 
 def _earlier_looks(observations: Iterable[Observation], earlier: Sequence[Observation]) -> Iterator[list[Observation]]:
@@ -138,7 +141,8 @@ def _later(one: Observation, other: Observation) -> bool:
     return (one.source.line or 0) > (other.source.line or 0) if same else before(other, one)
 
 
-def _ended(f: Finding, now: Observation, then: FactBase) -> Finding:
-    life = Life(now, None, again=False, same=True)
+def _ended(f: Finding, now: Observation, then: FactBase, often: int = 1) -> Finding:
+    life = Life(now, None, again=False, same=True, often=often)
     advice = life.advice(f.advice, Case(f.rule, f.subject, f.events, then))
-    return replace(f, severity=Severity.INFO, life=life, advice=advice, explains=(), explained_by=(), may_explain=())
+    severity = life.severity(f.severity)
+    return replace(f, severity=severity, life=life, advice=advice, explains=(), explained_by=(), may_explain=())

@@ -100,6 +100,7 @@ class Life:
     kin: int | None = None  # the XID that it came back after, where that was another face of the same fault
     told: str = ""  # what a person says that it came back after (`BACK_AFTER`)
     same: bool = False  # what told of the fault was read again, and tells otherwise
+    often: int = 1  # how many times it was there, with looks without it in between
 
     @property
     def words(self) -> Text:
@@ -121,6 +122,8 @@ class Life:
             return Text(f" again after {en}", f"（{zh}后再次发生）")
         when = f" of {at}" if at else ""
         blank = " " if zh[:1].isascii() else ""
+        if self.same and self.often > 1:
+            return Text(f"; came and went {self.often} times", f"；反复出现 {self.often} 次")
         if self.same:
             return Text(
                 f"; not so at the last look{f' ({at})' if at else ''}",
@@ -143,7 +146,9 @@ class Life:
     @property
     def over(self) -> bool:
         """Whether it is past and confirmed: what told of it tells otherwise, or who was to confirm that has had a day of the log without it."""
-        return not self.again and (self.same or (self.quiet is not None and self.quiet >= LONG_AGO))
+        return not self.again and (
+            (self.same and self.often == 1) or (self.quiet is not None and self.quiet >= LONG_AGO)
+        )
 
     def severity(self, severity: Severity) -> Severity:
         """A fault that is past is no more than a warning, and after a day of silence no more than information."""
@@ -406,6 +411,11 @@ _WAS: Mapping[str, str] = {
     "does": "did",
     "do": "did",
     "cannot": "could not",
+    "come": "came",
+    "lacks": "lacked",
+    "needs": "needed",
+    "reaches": "reached",
+    "stands": "stood",
     "asks": "asked",
     "fails": "failed",
     "finds": "found",

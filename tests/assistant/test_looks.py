@@ -59,6 +59,12 @@ def test_what_an_earlier_look_shows_is_past(tmp_path: Path, first: str, second: 
     assert all(f.past for f in d.findings)
 
 
+def test_what_comes_and_goes_is_more_than_past(tmp_path: Path) -> None:
+    d = told(tmp_path, "\n".join([COOL, HOT, COOL, HOT, HOT, BUSY]))
+    assert d.verdict.state is State.DEGRADED
+    assert "GPU 0 was slowed down by its hardware because it is too hot; came and went 2 times." in d.verdict.text.en
+
+
 def test_what_holds_now_is_not_called_past(tmp_path: Path) -> None:
     d = told(tmp_path, f"{COOL}\n{HOT}")
     assert d.verdict.state is State.DEGRADED
@@ -81,3 +87,14 @@ def test_one_look_of_two_gpus_is_no_sequence(tmp_path: Path) -> None:
     rows = HOT.splitlines()
     d = told(tmp_path, "\n".join([*rows[:2], rows[2].replace("Not Active", "Active")]))
     assert not any(f.past for f in d.findings)
+
+
+def test_processes_of_the_earlier_table_hold_no_gpu_of_the_later_one(tmp_path: Path) -> None:
+    busy = (Path(__file__).parents[1] / "captures" / "smi" / "table-590-mig.txt").read_text()
+    head, processes = busy.split("| Processes:")
+    idle = head.replace("09:00:26", "09:40:26") + "| Processes:" + processes[: processes.index("|    0")]
+    path = tmp_path / "two.txt"
+    path.write_text(f"{busy}\n{idle}|  No running processes found{' ' * 61}|\n+{'-' * 89}+\n")
+    reading = read([], [str(path)])
+    held = {o.value for o in reading.observations if o.fact == "gpu.processes" and o.value is not None}
+    assert held <= {0}
