@@ -115,16 +115,19 @@ def _otherwise(f: Finding, facts: FactBase) -> Observation | None:
 
 
 def _run_again(f: Finding, facts: FactBase) -> Finding:
-    """`f`, as past where all tests and watches that failed have passed in a later run."""
+    """`f`, as past where all that failed (tests, watches, a reset that was refused) has gone well when it was tried again."""
     later = [[p for p in _passes(o, facts) if _later(p, o)] for o in f.events]
     return _ended(f, later[-1][-1], facts) if later and all(later) else f
 
 
 def _passes(o: Observation, facts: FactBase) -> list[Observation]:
-    """What says that all is well with what a test or a watch of DCGM has found, there or on all GPUs of the node."""
+    """What says that all is well with what a test or a watch of DCGM has found, there or on all GPUs of the node; of a reset, that it was done."""
     where = list(o.subject.ancestors())
     if o.fact in _WATCHES:
         return [h for s in where for h in facts.of("node.dcgm.health", s) if h.value == "healthy"]
+    if o.fact == "gpu_reset_attempt":
+        tries = [(p, p.value) for s in where for p in facts.events_at(o.fact, s)]
+        return [p for p, said in tries if isinstance(said, Event) and said.get("stage") == "succeeded"]
     if o.fact not in _TESTS or not isinstance(o.value, Event) or not _several_runs(where, facts):
         return []
     wanted = o.value.get("test"), "pass"

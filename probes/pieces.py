@@ -300,7 +300,7 @@ def _other(lines: Sequence[str], start: int, n: int, end: int) -> int | None:
     return at if at > start else None
 
 
-def _surer_below(form: DocumentFormat, pair: Sequence[str], top: int) -> bool:
+def _surer_below(form: Format, pair: Sequence[str], top: int) -> bool:
     """Whether a line is known by the one above it, which is of the same output then: ``GPU 0: ...`` above what is said of its links."""
     return form.sniff(pair[1]) < form.sniff("\n".join(pair)) >= top
 

@@ -10,10 +10,10 @@ from probes.parse._kernel_common import PCI, Reading, body, from_kernel, rx
 from probes.parse._kernel_shape import Entry
 
 TRIGGERS = (
-    r"giving up", r"gpu-reset", r"nvidia-smi .{0,80}-r", r"reset GPU", r"successfully reset", r"could not be reset", r"[Uu]nable to reset", r"couldn't run", r"GPU 0000[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]: [A-Z]",
+    r"giving up", r"gpu-reset", r"nvidia-smi .{0,80}-r", r"reset GPU", r"successfully reset", r"could not be reset", r"[Uu]nable to reset", r"couldn't run", r"currently in use by", r"GPU 0000[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]: [A-Z]",
     r"\d: (?:resetting|reset done)",
 )  # fmt: skip
-HINTS = ("giving up", "gpu-reset", "nvidia-smi", "reset", "GPU 0000")
+HINTS = ("giving up", "gpu-reset", "nvidia-smi", "reset", "GPU 0000", "currently in use")
 _FULL = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]"
 # nvidia 0000:2a:00.0: not ready 65535ms after FLR; giving up          vfio-pci ...: not ready 65535ms after bus reset; giving up
 _GIVEN_UP = rf"(?:([\w-]{{1,40}}) )?({_FULL}): not ready (\d{{1,9}})ms after (.{{1,40}}?); giving up"
@@ -27,10 +27,14 @@ _FAILED = rf"GPU ({PCI}) could not be reset(?:: *(.{{1,200}}))?"
 _UNABLE = rf"[Uu]nable to reset (?:this )?GPU\b(?=.{{0,80}}?({PCI})\b)(.{{1,200}})"
 # GPU Reset couldn't run because GPU 00000000:06:00.0 is the primary GPU.
 _REFUSED = rf"GPU [Rr]eset couldn't run because GPU ({PCI}) (.{{1,200}})"
+# GPU 00000000:5D:00.0 is currently in use by another process.
+_HELD = rf"GPU ({PCI}) is currently (in use by .{{1,160}})"
 # The following GPUs could not be reset:
 #   GPU 00000000:0C:00.0: In use by another client
 _LIST = "The following GPUs could not be reset"
 _LISTED = rf"^\s*GPU ({PCI}): (.{{1,200}})"
+# By which the answer of nvidia-smi to a reset is known where it stands alone.
+SAID = r"GPU [0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9] (?:was successfully reset|could not be reset|is currently in use by)|The following GPUs could not be reset"
 # That it was not tried: somebody uses the GPU, or it is not there.
 _IN_USE = (
     r"(?i)\bin use\b|fallen off the bus|\bbeing used\b|\bprimary\b|another (?:client|process)|not supported|permission"
@@ -49,7 +53,9 @@ def read(reading: Reading) -> None:
             listed = entry.number
         elif entry.number - listed <= 16 and listed >= 0 and (found := rx(_LISTED).search(message)):
             _told(reading, entry, found[1], _stage(found[2]), found[2])
-        elif "reset" in message.lower() or "giving up" in message or "nvidia-smi" in message:
+        elif "reset" in message.lower() or any(
+            word in message for word in ("giving up", "nvidia-smi", "currently in use")
+        ):
             _line(reading, entry)
 
 
@@ -67,7 +73,7 @@ def _line(reading: Reading, entry: Entry) -> None:
         _told(reading, entry, found[1], _stage(found[2] or ""), found[2] or "")
     elif found := rx(_UNABLE).search(message):
         _told(reading, entry, found[1], _stage(found[2]), found[2].lstrip(" :"))
-    elif found := rx(_REFUSED).search(message):
+    elif found := rx(_REFUSED).search(message) or rx(_HELD).search(message):
         _told(reading, entry, found[1], "refused", found[2])
     elif found := rx(_ASKED).search(message):
         for subject, index in _asked(reading, entry, found[1]):

@@ -290,8 +290,11 @@ def unread(text: str) -> list[tuple[int, str | Text]]:
 
 
 # systemctl is-active: active      nvidia-smi --gpu-reset: GPU 00000000:9D:00.0 was successfully reset. All done.
+# nvidia-smi -pm 1: Enabled persistence mode for GPU 00000000:18:00.0.      -mig 1: Enabled MIG Mode for GPU 00000000:18:00.0
+# nvidia-smi -lgc 1980: GPU clocks set to "(gpuClkMin 1980, gpuClkMax 1980)" for GPU 00000000:18:00.0
 _WELL = re.compile(
     r"(?i)(?:active|enabled|running|ok|(?:all )?done\.?)|.{0,200} was successfully reset\.?(?: all done\.?)?"
+    r"|(?:Persistence mode is already )?Enabled (?:persistence|MIG|ECC support|accounting)?.{0,20}for GPU [\dA-F:.]{1,20}|(?:GPU|Memory) clocks (?:re)?set to .{1,100}for GPU [\dA-F:.]{1,20}"
 )
 
 
@@ -303,9 +306,12 @@ def _says_well(text: str) -> bool:
 def _tells_nothing(command: str) -> bool:
     """Whether what a command prints is of no node's health: ``cd``, ``date``."""
     words = [w for w in command.split() if w != "sudo" and not w.startswith("-")]
-    return not words or words[0] in _OF_SHELL
+    return not words or words[0] in _OF_SHELL or (words[0] in ("cat", "head") and set(words[1:]) <= _OF_SYSTEM)
 
 
+_OF_SYSTEM: Final = frozenset(
+    ["/etc/os-release", "/etc/lsb-release", "/etc/redhat-release", "/etc/hostname", "/proc/uptime"]
+)
 _OF_SHELL: Final = frozenset(
     ["cd", "ls", "pwd", "echo", "date", "hostname", "uname", "uptime", "whoami", "id", "clear", "env", "printenv", "which", "history", "exit",
      "su", "nvcc", "python", "python3", "pip", "export", "source", "ssh", "sleep", "watch", "tmux", "lsb_release", "vi", "vim", "nano",

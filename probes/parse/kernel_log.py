@@ -44,7 +44,7 @@ from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 11
+REVISION = 12
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
@@ -291,7 +291,13 @@ def sniff(head: str) -> int:
         return round(30 + 60 * share) if share >= 0.1 else 20
     if daemons and share >= 0.5:
         return 40
-    return 15 if rx(r"NVRM: |(?i:\bxid ?\([^)]{2,32}\) ?[:;] ?\d)|XidCriticalError: Xid=\d").search(head) else 0
+    return (
+        15
+        if rx(r"NVRM: |(?i:\bxid ?\([^)]{2,32}\) ?[:;] ?\d)|XidCriticalError: Xid=\d|" + _kernel_reset.SAID).search(
+            head
+        )
+        else 0
+    )
 
 
 FORMAT = LogFormat(

@@ -98,3 +98,16 @@ def test_processes_of_the_earlier_table_hold_no_gpu_of_the_later_one(tmp_path: P
     reading = read([], [str(path)])
     held = {o.value for o in reading.observations if o.fact == "gpu.processes" and o.value is not None}
     assert held <= {0}
+
+
+@each("order", [1, -1])
+def test_a_reset_that_was_refused_is_past_where_it_was_done_later(tmp_path: Path, order: int) -> None:
+    asked, gpu = "$ nvidia-smi --gpu-reset -i 3", "GPU 00000000:5D:00.0"
+    tries = [
+        f"{asked}\n{gpu} is currently in use by another process.\n",
+        f"{asked}\n{gpu} was successfully reset.\nAll done.\n",
+    ]
+    d = told(tmp_path, "".join(tries[::order]))
+    refused = "A reset of the GPU was refused, it was not tried: in use by another process"
+    assert refused in d.verdict.text.en
+    assert (d.verdict.state is State.OK) is (order == 1)
