@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from knowledge.observation import Observation, Status, Subject, gpu
+from knowledge.observation import Clock, Observation, Status, Subject, gpu
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse import _amd_box
@@ -92,7 +93,9 @@ _ALL_ONES = 0xFFFF  # what a channel's 16-bit counter reads as while the GPU sle
 
 
 # GPU  POWER  GPU_TEMP  MEM_TEMP  GFX_UTIL  GFX_CLOCK  ...      GPU  XCP  POWER  GPU_T  MEM_T  GFX_CLK  GFX%  MEM%  ...
-_MONITOR = re.compile(r"\s{0,4}GPU(?: {2,20}[A-Z][A-Z0-9_%]{1,24}){2,40}\s{0,8}")
+# with -w the time of each round ahead of it, in seconds since 1970: TIMESTAMP  GPU  POWER ...
+_MONITOR = re.compile(r"\s{0,8}(?:TIMESTAMP {2,20})?GPU(?: {2,20}[A-Z][A-Z0-9_%]{1,24}){2,40}\s{0,8}")
+_ROW, _TIMED_ROW = (re.compile(rf"\s{{0,8}}{ahead}(?P<gpu>\d{{1,4}})\s") for ahead in ("", r"(?P<at>\d{9,11})\s{1,20}"))
 #   3    0 1348 W    1400 W 108 °C 101 °C   780 MHz        a value as wide as its column stands one blank from the next
 _CLOSE = re.compile(r"(?:(?<=\d )(?:[mk]?W|C|[MG]Hz|%|[MG]B|Mb/s)|\d|N/A) (?=\d|N/A)")
 _COLUMNS = {
@@ -119,7 +122,7 @@ _COLUMNS = {
     "VRAM_TOTAL": ("mem_usage", "total_vram"),
 }
 # gpu,gfx_activity,umc_activity,mm_activity,socket_power,...      --csv: the keys of the JSON, its sections left out, values without units
-_CSV = re.compile(r"gpu(?:,[a-z0-9_ ]{1,48}){1,200}")
+_CSV = re.compile(r"(?:timestamp,)?gpu(?:,[a-z0-9_ ]{1,48}){1,200}")
 _CSV_COLUMNS = {
     **{key: (section, key) for section, key, *_ in _METRICS if section not in ("limit", "temperature")},
     "edge": ("temperature", "edge"), "edge_temperature": ("temperature", "edge"),
@@ -171,18 +174,24 @@ def parse(text: str, context: Context) -> list[Observation]:
         said = _ERROR.search(text)
         return emit.failed(said[0] if said else NONE_LISTED)
     emit.count(len({r["gpu"] for r in records}))
+    seen = any(not _blind(record) for record in rounds)
     for record in records:
+        first = len(emit.out)
         _gpu(emit, record)
-    blind = [_blind(record) for record in rounds]
-    for record, tells_nothing in zip(rounds, blind, strict=True):
-        if not all(blind):
+        if seen and record in rounds:
             emit.fact(
                 "gpu.readings.absent",
                 gpu(f"{VENDOR}:{record['gpu']}", context.host),
-                tells_nothing,
+                _blind(record),
                 excerpt="amd-smi monitor",
             )
+        if isinstance(at := record.get("timestamp"), int) and 0 < at < _YEAR_3000:
+            emit.out[first:] = [replace(o, at=at * 10**9, clock=Clock.REALTIME) for o in emit.out[first:]]
     return emit.out
+
+
+_YEAR_3000 = 32_503_680_000  # seconds
+_MOST = 20_000  # rows
 
 
 def _blind(record: Mapping[str, Any]) -> bool:
@@ -221,8 +230,8 @@ def _indented(text: str) -> list[Mapping[str, Any]]:
 
 
 def _monitored(text: str) -> list[Mapping[str, Any]]:
-    """The records of ``amd-smi monitor``; of several rounds of it the last."""
-    records: dict[int, Mapping[str, Any]] = {}
+    """The records of ``amd-smi monitor``; of several rounds of it the last, of those that tell their time (``-w``) all."""
+    records: dict[tuple[int, int], Mapping[str, Any]] = {}
     columns: list[str] = []
     for line in lines_of(text):
         if _MONITOR.fullmatch(line.text[:600]):
@@ -233,11 +242,14 @@ def _monitored(text: str) -> list[Mapping[str, Any]]:
             if columns
             else {}
         )
-        begins = re.match(r"\s{0,8}(\d{1,4})\s", line.text) if columns else None
-        if begins is None:
+        timed = columns[:1] == ["TIMESTAMP"]
+        begins = (_TIMED_ROW if timed else _ROW).match(line.text) if columns else None
+        if begins is None or len(records) >= _MOST:
             continue
-        record: dict[str, Any] = {"gpu": int(begins[1])}
-        if row.get("GPU") != begins[1]:  # its cells stand elsewhere than the heading says
+        record: dict[str, Any] = {"gpu": int(begins["gpu"])}
+        if timed:
+            record["timestamp"] = int(begins["at"])
+        if row.get("GPU") != str(record["gpu"]):  # its cells stand elsewhere than the heading says
             record["temperature"] = {"hotspot": line.text.strip()[:80]}
         for name, (section, key) in _COLUMNS.items():
             if name in row:
@@ -245,7 +257,7 @@ def _monitored(text: str) -> list[Mapping[str, Any]]:
                 record.setdefault(section, {})[key] = value
         if held := _HELD.fullmatch(row.get("VRAM_USAGE", "")):
             record["mem_usage"] = {"used_vram": f"{held[1]} {held[3]}", "total_vram": f"{held[2]} {held[3]}"}
-        records[record["gpu"]] = record
+        records[record.get("timestamp", 0), record["gpu"]] = record
     return list(records.values())
 
 
@@ -257,14 +269,16 @@ def _headed(head: str) -> list[str]:
 
 
 def _separated(text: str) -> list[Mapping[str, Any]]:
-    """The records of ``--csv``; of several rounds of ``monitor`` the last."""
+    """The records of ``--csv``; of several rounds of ``monitor`` the last, of those that tell their time (``-w``) all."""
     columns = _headed(text[:20_000])
-    records: dict[int, Mapping[str, Any]] = {}
+    records: dict[tuple[int, int], Mapping[str, Any]] = {}
     for line in lines_of(text) if columns else ():
         row = dict(zip(columns, (cell.strip() for cell in line.text[:4000].split(",")), strict=False))
-        if len(row) < len(columns) or not re.fullmatch(r"[0-9]{1,4}", row["gpu"]):
+        if len(row) < len(columns) or not re.fullmatch(r"[0-9]{1,4}", row["gpu"]) or len(records) >= _MOST:
             continue
         record: dict[str, Any] = {"gpu": int(row["gpu"])}
+        if re.fullmatch(r"[0-9]{9,11}", row.get("timestamp", "")):
+            record["timestamp"] = int(row["timestamp"])
         for name, (section, key) in _CSV_COLUMNS.items():
             if name in row:
                 record.setdefault(section, {}).setdefault(key, _valued(section, row[name]))
@@ -272,7 +286,7 @@ def _separated(text: str) -> list[Mapping[str, Any]]:
             record.setdefault("usage", {}).setdefault("umc_activity", row["mem"])
         elif "mem" in row:
             record.setdefault("temperature", {}).setdefault("mem", row["mem"])
-        records[record["gpu"]] = record
+        records[record.get("timestamp", 0), record["gpu"]] = record
     return list(records.values())
 
 

@@ -396,6 +396,33 @@ def test_comma_separated_values_are_those_of_the_document() -> None:
     assert (monitor[usage], monitor["gpu.utilization.memory"], monitor[power]) == (100, 48, 741)
     assert (monitor["gpu.memory.used"], monitor["gpu.clock.graphics"]) == (171000, 2050)
     assert "gpu.temperature.memory" in monitor
+
+
+# amd-smi monitor -w 1, as printed in ROCm/rocm_smi_lib issue 216
+WATCHED = """\
+ TIMESTAMP  GPU  POWER  GPU_TEMP  MEM_TEMP  GFX_UTIL  GFX_CLOCK  MEM_UTIL  MEM_CLOCK  SINGLE_ECC  DOUBLE_ECC  PCIE_REPLAY  VRAM_USED  VRAM_TOTAL
+1740686195    0    8 W     28 °C     32 °C       0 %      0 MHz       0 %     96 MHz           0           0            0      16 MB    30679 MB
+1740686195    1  210 W     29 °C     32 °C      97 %   1900 MHz      20 %     96 MHz           0           0            0    9016 MB    30679 MB
+1740686196    0  190 W     28 °C     32 °C      99 %   1950 MHz      31 %     96 MHz           0           0            0    9020 MB    30679 MB
+1740686196    1  211 W     29 °C     32 °C      98 %   1900 MHz      20 %     96 MHz           0           0            0    9016 MB    30679 MB
+"""
+
+
+def test_rounds_that_tell_their_time_are_all_read() -> None:
+    """What is watched is a row of samples, each with its time; a round without one tells the last alone."""
+    as_csv = "timestamp,gpu,power_usage,gfx\n1740686195,0,8,0\n1740686195,1,210,97\n1740686196,0,190,99\n1740686196,1,211,98\n"
+    for shown in (WATCHED, as_csv):
+        assert amd_smi.sniff(shown) == 95
+        of = [o for o in amd_smi.parse(shown, CONTEXT) if o.fact == "gpu.utilization.core" and o.subject.id == "amd:0"]
+        assert [(o.value, (o.at or 0) // 10**9, o.clock) for o in of] == [
+            (0, 1740686195, Clock.REALTIME),
+            (99, 1740686196, Clock.REALTIME),
+        ]
+    untimed = "".join(f"{line[10:]}\n" for line in WATCHED.splitlines())
+    of = [
+        o.value for o in amd_smi.parse(untimed, CONTEXT) if o.fact == "gpu.utilization.core" and o.subject.id == "amd:0"
+    ]
+    assert of == [99]
     others = ("gpu,power,clk\n0,215,2100\n", "gpu,name,temp\n0,a,1\n", "index, name\n0, NVIDIA L4\n", "gpu,gfx\n0,1\n")
     assert [amd_smi.FORMAT.sniff(text) for text in (METRIC_CSV, MONITOR_CSV, *others)] == [95, 95, 0, 0, 0, 0]
     assert amd_smi.parse(METRIC_CSV[:-20], CONTEXT)[0].status is not Status.OK, "a row that is cut tells nothing"
