@@ -545,6 +545,7 @@ class _Work:
         self.joined = False  # of looks that one tool told in files of their own
         self.since: Observation | None = None  # the first sample that tells what the last one does
         self.before: _Work | None = None  # what the same source told of the time ahead, where it did something else
+        self.drawn = 0.0  # W that it drew at most, in all samples of the source: no limit is below that
         self.of = 0  # of how many samples those are the last, where it did something else ahead
         for found in samples.values():
             found.sort(key=_later)
@@ -572,7 +573,10 @@ class _Work:
         return now
 
     def _of(self, samples: _Samples) -> _Work:
-        return _Work(samples, self.static, self.given, self.users, self.programs, self.rank, self.divided)
+        """The work that some of its samples tell."""
+        some = _Work(samples, self.static, self.given, self.users, self.programs, self.rank, self.divided)
+        some.drawn = max(self.drawn, *map(_number, self.samples.get("power", ())), 0.0)
+        return some
 
     def _since(self, cut: int, *, later: bool) -> _Samples:
         """The samples from number `cut` on, or those ahead of it: by their times, else by their lines."""
@@ -721,7 +725,11 @@ class _Work:
         power, limit = self.mean("power"), self.limit
         if self.told_limit is None and self.capped:
             return None  # it is at a limit that nobody told, not far below that of its model
-        return 100 * power / limit if power is not None and limit else self.mean("power_share")
+        if power is not None and limit:
+            return 100 * power / limit
+        if power is not None and 100 * power < LITTLE_POWER * self.drawn:
+            return 100 * power / self.drawn  # at most
+        return self.mean("power_share")
 
     @property
     def _power_of_all(self) -> float | None:
@@ -1163,8 +1171,8 @@ class _Work:
         for fact, value in told.items():
             if value is not None:
                 yield self.told(fact, gpu, value, self._from(fact))
-        if self.before is not None and self.before.kind:
-            before = self.told("gpu.work.before", gpu, self.before.kind, self.before.shown)
+        if self.before is not None and (was := self.before.kind or self._worked_before):
+            before = self.told("gpu.work.before", gpu, was, self.before.shown)
             first = self.since or self.told_by[0]
             if self.of:
                 yield self.told("gpu.work.now.samples", gpu, len(self.over), f"the last {len(self.over)} of {self.of}")
@@ -1177,6 +1185,13 @@ class _Work:
             elif self._guessed:
                 why = "FP32 and FP64 active were not read: dcgmi dmon -e 1006,1007"
             yield replace(self.told("gpu.work.samples", gpu, None, ""), status=Status.NOT_ASKED, detail=why)
+
+    @property
+    def _worked_before(self) -> str:
+        """That it was at work, where it drew far more than now that it does next to nothing, and no limit was told that says so."""
+        before = self.before.mean("power") if self.before is not None else None
+        little = self.kind == "busy_idle" and 100 * (self.mean("power") or 0.0) < HALF_POWER * (before or 0.0)
+        return "working" if little else ""
 
     def _from(self, fact: str) -> str:
         """What one figure was read from."""

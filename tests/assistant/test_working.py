@@ -686,6 +686,18 @@ def test_the_last_of_a_few_looks_tells_what_a_gpu_does_now() -> None:
     )
 
 
+def test_power_that_falls_tells_without_a_limit() -> None:
+    """No limit lies below what a GPU drew a moment ago: a third of that at full utilisation is a wait."""
+    head = "# gpu    pwr     sm\n# Idx      W      %\n"
+    rows = "".join(f"    0  {480 if i < 8 else 130} 99\n" for i in range(12))
+    d = diagnose(parse_text("input", head + rows), load())
+    assert d.verdict.state == "degraded"
+    assert "busy 99 % (130 W)" in d.verdict.text.en
+    assert "In the last 4 of 12 samples; before that: at work." in d.verdict.text.en
+    d = diagnose(parse_text("input", head + rows.replace(" 130 ", " 210 ")), load())
+    assert d.verdict.state == "ok"
+
+
 def test_what_else_gpus_do_is_named_in_the_first_line() -> None:
     slow: Figures = {"util": 99, "power": 230, "sm": 90, "tensor": 20, "dram": 20, "clock": 600}
     waits: Figures = {"util": 97, "power": 280, "sm": 60, "tensor": 5, "dram": 12, "clock": 1980}
