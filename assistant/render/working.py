@@ -44,7 +44,7 @@ def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:
             said.append(_unused(facts, idle))
         if unread := [gpu for gpu in facts.subjects(Scope.GPU) if _read(facts, "gpu.work.unread", gpu)]:
             said.append(_blind(facts, unread))
-        said += _partly(facts, kinds) + _held(facts) + _beside_busy(facts)
+        said += _partly(facts, kinds) + _unread(facts) + _held(facts) + _beside_busy(facts)
     return Text(" ".join(t.en for t in said), "".join(t.in_("zh") for t in said)) if said else None
 
 
@@ -189,6 +189,26 @@ def _partly(facts: FactBase, told: Sequence[str]) -> list[Text]:
         zh = "只有部分时间在工作，" + ("而旁边占用相近的 GPU 在忙" if beside else "节奏多由主机、输入或请求决定")
         said.append(_sentence(facts, gpus, Text(f"{figures.en}: {en}", f"{figures.in_('zh')}：{zh}")))
     return said
+
+
+def _unread(facts: FactBase) -> list[Text]:
+    """``GPU intel:0: busy 99 % (152 W): whether it works was not read (xpu-smi dump -m 0,1,11,17).`` Of Intel's, whose tool names no power limit;
+    9 to 11 are what its EUs do, 17 the bandwidth of its memory (doc/smi_user_guide.md of intel/xpumanager)."""
+    gpus = [
+        gpu
+        for gpu in facts.subjects(Scope.GPU)
+        if _read(facts, "gpu.vendor", gpu) == "intel"
+        and _read(facts, "gpu.work.class", gpu) is None
+        and _is_busy(facts, gpu)
+    ]
+    if not gpus:
+        return []
+    figures, tool = ranges(FIGURES, [_known(facts, gpu) for gpu in gpus]), "xpu-smi dump -m 0,1,11,17"
+    en, zh = (
+        f"{figures.en}: whether that is work was not read ({tool})",
+        f"{figures.in_('zh')}：是否在做功没有读到（{tool}）",
+    )
+    return [_sentence(facts, gpus, Text(en, zh))]
 
 
 def _held(facts: FactBase) -> list[Text]:

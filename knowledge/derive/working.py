@@ -194,7 +194,7 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
         g: w
         for g, w in gpus.items()
         if g not in works
-        and (g in compared or w.programs > 1 or g in seen.unread or w.before or w.busy < BUSY)
+        and (g in compared or w.programs > 1 or g in seen.unread or w.before or w.busy < BUSY or w.mean("power"))
         and not w.divided
     }
     alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))

@@ -1,8 +1,9 @@
 """``xpu-smi dump`` and ``xpumcli dump``: what Intel's GPUs do over time, a row for each GPU and moment.
 
 Source of the columns: the user guide of intel/xpumanager (doc/smi_user_guide.md) and the option list of its ``dump`` command
-(cli/src/comlet_dump.cpp). A time has no date. Where a row has a
-column for the tile (``-t``), the GPU's readings are those of its tiles and are not read here.
+(cli/src/comlet_dump.cpp). A time has no date. Where a row has a column for the tile (``-t``), shares are the mean of the
+tiles of one moment and memory is their sum; what a tile draws is not what the GPU draws, and is not read. EUs that are idle
+have no thread, as SMs without a warp: the rest of the cycles is the share with work (EU array active and stalled).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from probes.parse._app_emit import clean_lines
 from probes.parse._smi_values import Reading, absent, not_understood, parse_number
 from probes.parse._vendor_emit import NONE_LISTED, VendorEmitter
 
-NAME, REVISION, VENDOR = "xpu-dump", 1, "intel"
+NAME, REVISION, VENDOR = "xpu-dump", 2, "intel"
 # the column and its fact, and whether that is a whole number
 _COLUMNS: Mapping[str, tuple[str, bool]] = {
     "gpu utilization (%)": ("gpu.utilization.core", True),
@@ -29,7 +30,12 @@ _COLUMNS: Mapping[str, tuple[str, bool]] = {
     "gpu memory temperature (celsius degree)": ("gpu.temperature.memory", True),
     "gpu memory used (mib)": ("gpu.memory.used", True),
     "gpu memory bandwidth utilization (%)": ("gpu.activity.dram", False),
+    "gpu eu array idle (%)": ("gpu.activity.sm", False),
 }
+_IDLE = "gpu eu array idle (%)"
+# of a GPU from its tiles: the mean, or the sum
+_MEAN_OF_TILES = frozenset({"gpu.utilization.core", "gpu.activity.dram", "gpu.activity.sm"})
+_OF_TILES = _MEAN_OF_TILES | {"gpu.memory.used"}
 PROVIDES = ("node.gpus.intel", "gpu.vendor", *dict.fromkeys(fact for fact, _ in _COLUMNS.values()))
 # Timestamp, DeviceId, GPU Utilization (%), GPU Power (W), GPU Frequency (MHz)
 _HEAD = re.compile(r"Timestamp, ?DeviceId, ?(?=[A-Z])")
@@ -48,13 +54,15 @@ def parse(text: str, context: Context) -> list[Observation]:
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
     columns: Sequence[str] = ()
     devices: dict[str, Subject] = {}
+    tiles: dict[tuple[Subject, int, str], list[tuple[str, int]]] = {}  # what the tiles of a GPU told at a moment
+    ended = text.count("\n")  # lines
     for line in clean_lines(text)[:_MOST]:
         said = line.text.strip()[:800]
         if _HEAD.match(said):
             columns = [name.strip().lower() for name in said.split(",")[2:]]
             continue
         row = _ROW.fullmatch(said)
-        if row is None or not columns or "tileid" in columns:
+        if row is None or not columns:
             continue
         cells = [cell.strip() for cell in row[6].split(",")]
         if len(cells) != len(columns):
@@ -63,9 +71,15 @@ def parse(text: str, context: Context) -> list[Observation]:
             devices[row[5]] = gpu(f"{VENDOR}:{row[5]}", context.host)
             emit.device(row[5])
         at = (int(row[1]) * 3600 + int(row[2]) * 60 + int(row[3])) * 10**9 + int((row[4] or "0").ljust(3, "0")) * 10**6
-        for name, cell in zip(columns, cells, strict=True):
-            if name in _COLUMNS:
+        if line.number > ended:
+            cells.pop()  # what stands last may be half a number
+        for name, cell in zip(columns, cells, strict=False):
+            if name in _COLUMNS and "tileid" not in columns:
                 _put(emit, devices[row[5]], name, cell, line.number, at)
+            elif name in _COLUMNS and _COLUMNS[name][0] in _OF_TILES:
+                tiles.setdefault((devices[row[5]], at, name), []).append((cell, line.number))
+    for (device, at, name), told in tiles.items():
+        _put_tiles(emit, device, name, told, at)
     if not devices:
         return emit.failed(NONE_LISTED)
     emit.count(len(devices))
@@ -79,8 +93,15 @@ def _put(emit: VendorEmitter, device: Subject, name: str, cell: str, line: int, 
         emit.missing(fact, device, reading.status, reading.detail, line=line, excerpt=f"{name}: {cell}")
         emit.out[-1] = replace(emit.out[-1], at=at, clock=Clock.DAY)
         return
-    value = float(reading.value)
+    value = 100 - float(reading.value) if name == _IDLE else float(reading.value)
     emit.fact(fact, device, round(value) if whole else value, line, f"{name}: {cell}", at=at, clock=Clock.DAY)
+
+
+def _put_tiles(emit: VendorEmitter, device: Subject, name: str, told: Sequence[tuple[str, int]], at: int) -> None:
+    """One reading of a GPU from those of its tiles, where each of them is a number."""
+    read = [float(r.value) for cell, _ in told if (r := _reading(cell)).ok and isinstance(r.value, int | float)]
+    whole = sum(read) / (len(read) or 1) if _COLUMNS[name][0] in _MEAN_OF_TILES else sum(read)
+    _put(emit, device, name, f"{whole:.2f}" if len(read) == len(told) else "N/A", told[-1][1], at)
 
 
 def _reading(cell: str) -> Reading:

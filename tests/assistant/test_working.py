@@ -698,6 +698,17 @@ def test_power_that_falls_tells_without_a_limit() -> None:
     assert d.verdict.state == "ok"
 
 
+def test_what_would_tell_work_from_waiting_is_named_for_intel() -> None:
+    head, row = "Timestamp, DeviceId, GPU Utilization (%), GPU Power (W){}\n", "03:12:00.000, 0, 99.40, 152.00{}\n"
+    d = diagnose(parse_text("input", head.format("") + row.format("")), load())
+    assert "busy 99 % (152 W): whether that is work was not read (xpu-smi dump -m 0,1,11,17)" in d.verdict.text.en
+    idle = head.format(", GPU EU Array Idle (%)") + row.format(", 96.70")
+    assert (
+        "busy 99 %, working 3.3 % (152 W): a kernel is on the GPU"
+        in diagnose(parse_text("input", idle), load()).verdict.text.en
+    )
+
+
 def test_what_else_gpus_do_is_named_in_the_first_line() -> None:
     slow: Figures = {"util": 99, "power": 230, "sm": 90, "tensor": 20, "dram": 20, "clock": 600}
     waits: Figures = {"util": 97, "power": 280, "sm": 60, "tensor": 5, "dram": 12, "clock": 1980}

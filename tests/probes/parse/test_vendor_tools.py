@@ -261,7 +261,18 @@ def test_rows_of_a_dump_are_samples_and_a_cut_one_is_none() -> None:
     assert {o.status for o in hot} == {Status.UNSUPPORTED}
     assert xpu_dump.FORMAT.sniff("Timestamp, DeviceId, nothing of ours") == 0
     tiles = "Timestamp, DeviceId, TileId, GPU Power (W)\n11:42:07.000, 0, 0, 90.1\n"
-    assert [o.status for o in xpu_dump.parse(tiles, CONTEXT)] == [Status.FAILED]
+    assert [o.value for o in xpu_dump.parse(tiles, CONTEXT) if o.fact == "gpu.power.draw"] == [], (
+        "a tile's power is not the GPU's"
+    )
+
+
+def test_tiles_of_a_dump_are_one_gpu_and_idle_units_have_no_work() -> None:
+    head = "Timestamp, DeviceId, TileId, GPU Utilization (%), GPU EU Array Idle (%), GPU Memory Used (MiB)\n"
+    rows = "11:42:07.000,    0, 0, 99.00, 96.00, 100.00\n11:42:07.000,    0, 1, 97.00, 90.00, 300.00\n"
+    found = {o.fact: o.value for o in xpu_dump.parse(head + rows, CONTEXT)}
+    assert (found["gpu.utilization.core"], found["gpu.activity.sm"], found["gpu.memory.used"]) == (98, 7, 400)
+    cut = {o.fact: o.status for o in xpu_dump.parse(head + rows.replace("97.00", "N/A"), CONTEXT)}
+    assert (cut["gpu.utilization.core"], cut["gpu.activity.sm"]) == (Status.UNSUPPORTED, Status.OK)
 
 
 def test_the_list_ties_numbers_to_addresses() -> None:
