@@ -177,6 +177,7 @@ _Static = Mapping[str, Observation]
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
     """The batch with `gpu.work.*` of each GPU of which somebody told how busy it is, and `mig.work.*` of each part of one that is divided."""
     seen = _Seen(observations)
+    _with_power_of_package(seen)
     works: dict[Subject, _Work] = {}
     gpus: dict[Subject, _Work] = {}
     read = {subject: [w for w in seen.works(subject) if w.samples] for subject in sorted(seen.reads, key=str)}
@@ -199,6 +200,28 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     }
     alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))
     return [*observations, *alone, *beside, *_silent(seen.parts, read), *_unread(seen.unread, gpus)]
+
+
+def _with_power_of_package(seen: _Seen) -> None:
+    """Tells the second die of each package of AMD's MI250 what the package draws: rocm-smi names that of the first die alone, and N/A
+    or 0 W of the second (github.com/wandb/wandb/pull/5449 has the listing of eight dies)."""
+    listed: dict[tuple[str, str], dict[int, tuple[Subject, _Samples]]] = defaultdict(dict)
+    for subject, read in seen.reads.items():
+        name, _, number = subject.id.partition(":")
+        if name == "amd" and (number := number.removeprefix("card")).isdecimal():
+            for call, samples in read.items():
+                listed[subject.host, call][int(number)] = subject, samples
+    for dies in listed.values():
+        draws = {n for n, (_, samples) in dies.items() if _mean(samples.get("power", ())) > 0}
+        if len(dies) != 2 * len(draws) or any(n % 2 or n + 1 not in dies for n in draws):
+            continue
+        for n in draws:
+            (first, whole), (second, samples) = dies[n], dies[n + 1]
+            if min(_mean(die.get("busy", ())) for die in (whole, samples)) < BUSY:
+                continue  # what one of them draws is not told
+            samples["power"] = [*whole["power"]]
+            if (limit := seen.static[first].get("gpu.power.limit")) is not None:
+                seen.static[second]["gpu.power.limit"] = limit
 
 
 _OF_A_MOMENT = ("busy_idle", "latency_bound", "held_idle", "allocated_idle")

@@ -820,6 +820,21 @@ def test_memory_controllers_of_amd_tell_the_bandwidth() -> None:
     assert "GPU amd:card0: busy 100 % (412 W): bound by memory bandwidth" in d.verdict.text.en
 
 
+def test_the_second_die_of_a_package_draws_what_the_package_does() -> None:
+    """rocm-smi names the power of the first die of an MI250 alone: a wait of both is one of both. Of four packages of one die nothing is made up."""
+    head = f"{'=' * 20} ROCm System Management Interface {'=' * 20}\nGPU  Temp   AvgPwr  SCLK     MCLK     Fan  Perf  PwrCap  VRAM%  GPU%\n"
+    own = ("118.0W  1700Mhz  1600Mhz  0%   auto  560.0W", "N/A     1700Mhz  1600Mhz  0%   auto  0.0W  ")
+
+    def said(*rows: str) -> str:
+        table = "".join(f"{n}    45.0c  {row}   70%  100%\n" for n, row in enumerate(rows))
+        return diagnose(
+            parse_text("input", f"{head}{table}{'=' * 20} End of ROCm SMI Log {'=' * 20}\n"), load()
+        ).verdict.text.en
+
+    assert "4 GPUs: busy 100 % (118 of 560 W): a kernel is on the GPU all the time" in said(*own, *own)
+    assert "3 GPUs" in said(own[0], own[0], own[0], own[1])
+
+
 def test_gpus_that_do_the_same_lie_on_one_side_of_a_bound() -> None:
     """Traffic of 19 to 22 GB/s, around 65 % of a link of generation 4."""
     figures = {"util": 100, "sm": 48, "tensor": 12, "dram": 21}
