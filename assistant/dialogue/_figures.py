@@ -5,6 +5,7 @@ What is usual comes from the tables: links and tests from `expected.yaml`, model
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +37,7 @@ from knowledge import expected
 from knowledge.at_rest import at_rest
 from knowledge.gpus import GpuSpec
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.ranges import ranges
 
 if TYPE_CHECKING:
@@ -53,6 +55,11 @@ _ASKED = {
     "Too high": Text("No, too high", "不正常，偏高"),
     "Too hot": Text("No, too hot", "不正常，过热"),
 }
+# Is 650 W too much? A yes would say that it is.
+_IF_WRONG = lazy(
+    r"(?<![a-z])(?:too (?:much|high|low|little|hot|slow|few)|bad|wrong|a problem|abnormal|worr\w+)(?![a-z])|太[高低多少热慢]|偏[高低]|过[高低热]|异常|有问题|不正常",
+    re.IGNORECASE,
+)
 _RATINGS = {
     "Fine": "good",
     "Yes, fine": "good",
@@ -89,7 +96,7 @@ def answer(query: Query, turn: Turn) -> Reply | None:
     if found is None or query.slots.xid or query.slots.sxid or not figures.alone(found, query.observations, ()):
         return None
     said = _ANSWERS[type(found)](found)
-    if said is not None and asks_usual(query.text):
+    if said is not None and asks_usual(query.text) and not _IF_WRONG.search(query.text):
         said = said._replace(lead=_ASKED.get(said.lead.en, said.lead))
     return None if said is None else _reply(said, turn.lang)
 

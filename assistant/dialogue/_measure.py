@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.dialogue._pages import ask_for, data_of, follow_ups, read, text_in
@@ -177,9 +179,10 @@ def _bands(r: Range, asks: bool, lang: str) -> Reply:
 
     sheet = page(r, lang)
     headline, parts = spoken(sheet, lang)
-    good = [bounds(b, r.unit, lang) for b in r.bands if b.rating == "good"]
-    if asks and good:
-        headline += text_in(lang, f" Good: {', '.join(good)}.", f"良好：{'、'.join(good)}。")
+    good = [b for b in r.bands if b.rating == "good"]
+    if asks and good and all(a.high == b.low for a, b in pairwise(good)):
+        whole = bounds(replace(good[0], high=good[-1].high), r.unit, lang)
+        headline += text_in(lang, f" Good: {whole}.", f"良好：{whole}。")
     return Reply(
         lang, headline, parts, suggestions=_next(r, lang), data=data_of("explain", [f"range {r.id}"], entry=sheet.data)
     )

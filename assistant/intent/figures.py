@@ -503,7 +503,7 @@ _CEILING = lazy(
     _I,
 )
 _DRAWS = lazy(
-    r"(?<![a-z])(?:draw\w*|pull\w*|power|consum\w+|us(?:es|ing)|at|sits?|runs?|burn\w*|eat\w*|pegged|steady)(?![a-z])|功耗|功率|耗电|吃|跑",
+    r"(?<![a-z])(?:draw\w*|pull\w*|power|consum\w+|us(?:es|ing)|at|sits?|runs?|burn\w*|eat\w*|pegged|steady|training|inference|serving)(?![a-z])|(?:w|watts?)\s+(?:on|for|from)\s+(?:an?|the|my|our|each|one)(?![a-z])|功耗|功率|耗电|吃|跑|训练|推理",
     _I,
 )
 _LIMITS = lazy(r"(?<![a-z])(?:limit|cap|default|tdp|tgp|max(?:imum)?)(?![a-z])|上限|功耗墙|额定|默认|最大", _I)

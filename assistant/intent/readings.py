@@ -708,7 +708,7 @@ def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
         )
         return None if index else name
     return {
-        ("gpu.clock", _PERCENT): "gpu.clock.sm.share", ("gpu.power", _PERCENT): "gpu.power.share", ("gpu.nvlink", _RATE): "gpu.nvlink.tx",
+        ("gpu.clock", _PERCENT): "gpu.clock.sm.share", ("gpu.violation", _PERCENT): "gpu.violation.power.share", ("gpu.power", _PERCENT): "gpu.power.share", ("gpu.nvlink", _RATE): "gpu.nvlink.tx",
         ("gpu.memory", _PERCENT): "gpu.memory.share", ("gpu.memory", _C): "gpu.temperature.memory",
         ("gpu.memory", _MHZ): "gpu.clock.memory", ("port.state", _BEHIND["gb"]): "port.rate", ("port.state", _RATE): "port.rate",
         ("port.state", _BEHIND["g"]): "port.rate",
@@ -739,7 +739,8 @@ def _by_unit(number: Number, words: frozenset[str], around: frozenset[str]) -> s
 
 def _read(fact: str, number: Number) -> Value:
     spec = vocabulary().get(fact)
-    if fact.startswith("gpu.activity.") and not number.units and "." in number.said and 0 < float(number.said) <= 1:
+    of_one = fact.startswith("gpu.activity.") or fact == "gpu.utilization.core"
+    if of_one and not number.units and "." in number.said and 0 < float(number.said) <= 1:
         number = number._replace(said=f"{100 * float(number.said):g}")  # as DCGM prints it: 0.35 of the cycles
     if spec is None or spec.type not in (Type.INT, Type.FLOAT):
         return None
