@@ -149,7 +149,7 @@ UP, DOWN, WAVES, PART = (
 )  # a sample is up or down; how often it must change; each side's share of the samples
 # What comes and goes by chance is seldom full and mostly in between.
 FULL, BETWEEN = 85.0, 40.0
-# Where what it does changes once and stays so: samples that tell what it does, of a window; how far a figure has to move for that, and how near
+# Where what it does changes once and stays so: samples that tell what it does; how far a figure has to move for that, and how near
 # to their mean the later samples have to stay, in percent of all that there is of it. Our own.
 PHASE, SHIFT, NEAR, OUTLIERS = 3, 25.0, 15.0, 10
 PART_TIME, STEADY_LOAD = 60.0, 0.3  # busy for less than that, and how far its samples lie from their mean
@@ -620,7 +620,7 @@ class _Work:
     def _change(self) -> int | None:
         """The number of the sample from which on it does something else; None where it goes on as before, or back and forth."""
         n = len(self.over)
-        if n < WINDOW or self.waves:
+        if n < 2 * PHASE or self.waves:
             return None
         rows = list(self._levels())
         sums = [[0.0, *accumulate(row)] for row in rows]

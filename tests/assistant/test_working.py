@@ -655,6 +655,7 @@ CHANGES: list[tuple[list[Figures], str, str]] = [
     ([SPINS] * 8 + [GOOD] * 8, "ok", "bound by tensor cores, as matrix work should be. Since 2026-09-21 14:17:20Z; until then: busy and"),
     ([GOOD] * 6 + [FREE] * 12, "ok", "idle and free since 2026-09-21 14:16:20Z; until then: bound by tensor cores"),
     ([FREE] * 6 + [GOOD] * 8 + [SPINS] * 6, "degraded", ". Since 2026-09-21 14:20:20Z; until then: bound by tensor cores"),
+    ([GOOD] * 3 + [SPINS] * 3, "degraded", ". Since 2026-09-21 14:14:50Z; until then: bound by tensor cores"),
     ([GOOD] * 7 + [SPINS] * 3, "degraded", ". Since 2026-09-21 14:16:50Z; until then: bound by tensor cores"),
     ([GOOD] * 14, "ok", ""),
     ([GOOD] * 6 + [SPINS] + [GOOD] * 8, "ok", ""),
