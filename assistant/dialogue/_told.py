@@ -402,7 +402,10 @@ _TRUST = lazy(
     r"(?<![a-z])(?:trust|rely on|believe|keep)(?![a-z])[^.?]{0,20}(?:checkpoints?|weights|results?|model)|(?:checkpoint|检查点|权重|结果)[^，。]{0,6}(?:可信|能信|还能用|能用|可靠)|信任?[^，。]{0,6}(?:checkpoint|检查点|权重|结果)",
     re.IGNORECASE,
 )
-_WHY = lazy(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|怎么回事", re.IGNORECASE)
+_WHY = lazy(
+    r"\bwhy\b|\bhow come\b|\bwhat(?:'?s| is| are| was| went| goes| could be| can be| might be)?(?: going)? wrong\b|为什么|为何|为啥|怎么回事|(?<![没无])(?:什么|啥)(?:问题|毛病|原因)(?![吗么嘛吧])",
+    re.IGNORECASE,
+)
 _RATED_ZH = lazy(r"正常|没(?:啥|什么|有|大)?(?:问题|事)|没毛病|问题不大|要紧|太高|影响|坏了|坏卡")
 _ALL_WELL = lazy(r"没(?:啥|什么|有|大)?(?:问题|事|毛病)(?:吧|吗|么|嘛)|问题不大吧|o?ok[吗吧么]", re.IGNORECASE)
 _USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|(?:继续|接着|还|再)[跑用训]|[跑用训](?:吗|么|不|得)")

@@ -428,6 +428,7 @@ MEANT = {
     "所有 rank 都 100%，但吞吐掉了一半": "还不等于在工作",
     "how many gpu hours did we waste this week at 30% utilization on 128 gpus": "15,052.8 GPU-hours in 168 h",
     "限制到 400W 的 H100 会慢多少": "约损失",
+    "8 H100s all at 100 % and 120 W, what is wrong": "8 GPUs: busy 100 % (120 of 700 W): a kernel is on the GPU all the time",
     "is 300W on an A100 ok": "Fine: 300 W against the limit of A100 SXM4",
     "is 650 W on an H100 too much": "Fine: 650 W against the limit of H100",
     "what's a normal power for an idle H100": "H100 and H200 45 to 90 W",
