@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from knowledge.observation import ANY_TIME, Clock, Observation, Status
 from probes.base import DocumentFormat, best
-from probes.parse import ipmi_sel, ipmi_sensors, redfish
+from probes.parse import ipmi_chassis, ipmi_sel, ipmi_sensors, redfish
 from probes.parse._ipmi_words import TYPES, meaning, split
 from probes.parse._sensor_parts import part_of
 from probes.registry import document_formats
@@ -399,3 +399,22 @@ def test_records_are_read_as_lines_are_and_one_says_nothing_of_the_others(
     assert all(o.at is not None for o in got if o.status is Status.OK and o.fact == "bmc_event")
     assert any(o.status is Status.NONE_SEEN for o in got) is others
     assert bool(all_of(got, "node.bmc.log.entries")) is others
+
+
+CHASSIS = "System Power         : off\nPower Overload       : true\nMain Power Fault     : true\nPower Restore Policy : always-off\nDrive Fault          : false\n"
+
+
+def test_power_and_faults_of_the_chassis() -> None:
+    def told(text: str) -> dict[str, object]:
+        found = ipmi_chassis.FORMAT.parse(text, CONTEXT)
+        assert_in_vocabulary(found, ipmi_chassis.FORMAT)
+        return {o.fact: o.value for o in found}
+
+    assert best(document_formats(), CHASSIS) is ipmi_chassis.FORMAT
+    assert told(CHASSIS) == {"node.powered": False, "node.chassis.faults": ("main power", "power overload")}
+    assert told(CHASSIS.replace("true", "false").replace("off\n", "on\n", 1)) == {
+        "node.powered": True,
+        "node.chassis.faults": (),
+    }
+    assert told("$ ipmitool power status\nChassis Power is off\n") == {"node.powered": False}
+    assert not ipmi_chassis.FORMAT.sniff("Drive Fault          : true\n")
