@@ -1,4 +1,4 @@
-"""``xpu-smi discovery|stats -j`` and ``xpu-smi health -l``: Intel's GPUs as Intel's own tool sees them.
+"""``xpu-smi discovery|stats``, with ``-j`` or without, and ``xpu-smi health -l``: Intel's GPUs as Intel's own tool sees them.
 
 Source of the fields: the user guide and the sources of intel/xpumanager (doc/smi_user_guide.md, metric names
 ``XPUM_STATS_*``, health states of ``xpum_health_status_enum``). Memory in use is MiB, frequency MHz, power W, errors are
@@ -34,7 +34,7 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "xpu-smi", 1, "intel"
+NAME, REVISION, VENDOR = "xpu-smi", 2, "intel"
 PROVIDES = (
     "node.gpus.intel", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.driver.version", "gpu.memory.total",
     "gpu.memory.used", "gpu.utilization.core", "gpu.power.draw", "gpu.clock.graphics", "gpu.temperature.core",
@@ -67,6 +67,17 @@ _LIMITS = {
     ("gpu temperature", "Shutdown"): "gpu.temperature.shutdown",
     ("gpu memory temperature", "Throttle"): "gpu.temperature.memory_slowdown",
 }  # fmt: skip
+# | Cache Errors Uncorrectable   | Tile 0: 3; Tile 1: 0; total: 3                                    |        of `stats`: label -> metric
+_LABELS = {
+    "GPU Utilization (%)": "GPU_UTILIZATION", "GPU Power (W)": "POWER", "GPU Frequency (MHz)": "GPU_FREQUENCY",
+    "GPU Core Temperature (C)": "GPU_CORE_TEMPERATURE", "GPU Memory Temperature (C)": "MEMORY_TEMPERATURE", "GPU Memory Used (MiB)": "MEMORY_USED",
+    "Reset": "RAS_ERROR_CAT_RESET", "Programming Errors": "RAS_ERROR_CAT_PROGRAMMING_ERRORS",
+    "Cache Errors Correctable": "RAS_ERROR_CAT_CACHE_ERRORS_CORRECTABLE", "Cache Errors Uncorrectable": "RAS_ERROR_CAT_CACHE_ERRORS_UNCORRECTABLE",
+    "Mem Errors Correctable": "RAS_ERROR_CAT_MEM_ERRORS_CORRECTABLE", "Mem Errors Uncorrectable": "RAS_ERROR_CAT_MEM_ERRORS_UNCORRECTABLE",
+}  # fmt: skip
+_TILE = re.compile(r"Tile (\d{1,2}): (\d{1,12}(?:\.\d{1,4})?|N/A)")
+# | 0         | Device Name: Intel(R) Data Center GPU Max 1550                                       |        of `discovery`
+_TOLD = re.compile(r"(Device Name|PCI BDF Address|Driver Version|Serial Number|Function Type): (\S.{0,118})")
 _WORST = ("critical", "warning", "ok")
 # "metrics_type": "XPUM_STATS_POWER"
 _METRIC = re.compile(rf'"metrics_type"\s{{0,4}}:\s{{0,4}}"{_PREFIX}')
@@ -84,17 +95,25 @@ def sniff(head: str) -> int:
     start = opens(head)
     if start == "{" and (_METRIC.search(head) or all(key.search(head) for key in _DEVICE)):
         return 95
-    return 95 if "Device ID" in head and "GPU Power" in head and "Status: " in head and start in "+|D" else 0
+    if start not in "+|D" or "Device ID" not in head:
+        return 0
+    health = "GPU Power" in head and "Status: " in head
+    return (
+        95
+        if health or "| Device Information " in head or all(f"| {label} " in head for label in (*_LABELS,)[:2])
+        else 0
+    )
 
 
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one document or table."""
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
-    if opens(text) != "{":
+    drawn = opens(text) != "{"
+    if drawn and "Status: " in text:
         return _health(emit, clean_lines(text))
-    document = table(load(text))
+    document = _drawn(clean_lines(text)) if drawn else table(load(text))
     listed = "device_list" in document
-    records = tables(document.get("device_list")) if listed else [document]
+    records = tables(document.get("device_list")) if listed else tables(document.get("shown")) or [document]
     records = [r for r in records if isinstance(r.get("device_id"), int)]
     if not records:
         return emit.failed(words(document.get("error")) or NONE_LISTED)
@@ -104,6 +123,30 @@ def parse(text: str, context: Context) -> list[Observation]:
         if _physical(record):
             _device(emit, record)
     return emit.out
+
+
+def _drawn(lines: Sequence[Line]) -> Mapping[str, Any]:
+    """The document of a table of ``discovery`` or ``stats``: the same records by the same keys."""
+    records: dict[str, dict[str, Any]] = {}
+    listed, here = False, dict[str, Any]()
+    for line in lines:
+        if (row := _ROW.match(line.text.strip())) is None:
+            continue
+        label, said = row[1].strip(), row[2].strip()
+        listed |= said == "Device Information"
+        name = said if label == "Device ID" else label if listed else ""
+        if name.isascii() and name.isdigit() and len(name) < 5:
+            here = records.setdefault(name, {"device_id": int(name), "device_level": [], "tiles": {}})
+        if told := _TOLD.fullmatch(said):
+            here[told[1].lower().replace(" ", "_")] = told[2]
+        elif (metric := _LABELS.get(label)) and "tiles" in here:
+            tiles = _TILE.findall(said)
+            for tile, value in tiles:
+                here["tiles"].setdefault(tile, []).append({"metrics_type": _PREFIX + metric, "value": value})
+            if not tiles and said:
+                here["device_level"].append({"metrics_type": _PREFIX + metric, "value": said})
+    found = [{**r, "tile_level": [{"data_list": values} for values in r["tiles"].values()]} for r in records.values()]
+    return {"device_list" if listed else "shown": found}
 
 
 def _physical(record: Mapping[str, Any]) -> bool:

@@ -521,3 +521,34 @@ def test_health_and_errors_of_one_ascend_chip_after_another() -> None:
     found = {(o.fact, o.subject.id): o.value for o in npu_smi.parse(text, CONTEXT)}
     assert [found["gpu.ras.uncorrected", f"huawei:5/{n}"] for n in (0, 1)] == [0, 3]
     assert "node.gpus.huawei" not in {fact for fact, _ in found}
+
+
+XPU_STATS = (
+    "| Device ID                    | 3                                                                 |\n"
+    "| GPU Utilization (%)          | Tile 0: 99, Tile 1: 98                                            |\n"
+    "| Reset                        | Tile 0: 2; Tile 1: 0; total: 2                                    |\n"
+    "| Cache Errors Uncorrectable   | Tile 0: 3; Tile 1: 1; total: 4                                    |\n"
+    "| Mem Errors Uncorrectable     | 0                                                                 |\n"
+    "| GPU Power (W)                | Tile 0: 312, Tile 1: N/A                                          |\n"
+)
+
+
+def test_intels_tables_tell_what_its_documents_tell() -> None:
+    assert xpu_smi.FORMAT.sniff(XPU_STATS) == 95
+    found = {
+        (o.fact, o.subject.id): o.value
+        for o in xpu_smi.parse(XPU_STATS + XPU_STATS.replace(" 3  ", " 4  ", 1), CONTEXT)
+    }
+    for name in ("intel:3", "intel:4"):
+        told = [found[f"gpu.{fact}", name] for fact in ("utilization.core", "resets", "ras.uncorrected", "power.draw")]
+        assert told == [99, 2, 4, None]
+    listing = (
+        "| Device ID | Device Information                                                                   |\n"
+        "| 0         | Device Name: Intel(R) Data Center GPU Max 1550                                       |\n"
+        "|           | PCI BDF Address: 0000:29:00.0                                                        |\n"
+        "|           | Function Type: physical                                                              |\n"
+    )
+    assert xpu_smi.FORMAT.sniff(listing) == 95
+    found = {(o.fact, o.subject.id): o.value for o in xpu_smi.parse(listing, CONTEXT)}
+    assert found["gpu.name", "0000:29:00.0"] == "Intel(R) Data Center GPU Max 1550"
+    assert found["node.gpus.intel", "n1"] == 1
