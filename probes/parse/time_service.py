@@ -1,4 +1,4 @@
-"""``chronyc tracking``, ``timedatectl timesync-status`` and ``pmc ... 'GET TIME_STATUS_NP'``: what is followed, how far off.
+"""``chronyc tracking``, ``timedatectl``, its ``timesync-status`` and ``pmc ... 'GET TIME_STATUS_NP'``: what is followed, how far off.
 
 Lines as chrony 4 (client.c), systemd 250 (timedatectl.c) and linuxptp 3 (pmc.c) print them. ``System time`` of chrony is
 what is left to be corrected; ``Offset`` of timesyncd is what the last answer said; ``master_offset`` of PTP is in ns, of
@@ -13,11 +13,12 @@ from knowledge.observation import Observation, Status, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat
 
-NAME, REVISION = "time-service", 2
-PROVIDES = ("node.time.offset", "node.time.distance", "node.time.stratum", "node.time.source", "node.time.followed")
+NAME, REVISION = "time-service", 3
+PROVIDES = ("node.time.offset", "node.time.distance", "node.time.stratum", "node.time.source", "node.time.followed",
+            "node.clock.synchronised", "node.service.time_sync.state")  # fmt: skip
 MAIN = ("node.time.followed", "node.time.offset")
 # Reference ID    : CB00710F (foo.example.net)          Leap status     : Not synchronised
-_FIELD = re.compile(r"\s{0,24}([A-Z][A-Za-z ()]{2,20}?)\s{0,12}:\s(.{1,200})")
+_FIELD = re.compile(r"\s{0,24}([A-Z][A-Za-z ()]{2,30}?)\s{0,12}:\s(.{1,200})")
 _SECONDS = re.compile(r"(-?\d{1,12}\.\d{1,12}) seconds")
 #         master_offset              -12               gmPresent                  true
 _PTP = re.compile(r"\s{1,24}(master_offset|gmPresent|gmIdentity)\s{1,40}(\S{1,60})")
@@ -25,12 +26,18 @@ _SPAN = re.compile(r"([+-]?\d{1,9}(?:\.\d{1,9})?)(us|ms|s|min|h)\b")
 _UNIT = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60000.0, "h": 3600000.0}
 
 
+# System clock synchronized: no                      NTP service: inactive         (before systemd 239: NTP synchronized: no)
+_KERNEL = ("System clock synchronized", "NTP synchronized")
+_SERVICE = {"active": "running", "inactive": "stopped", "n/a": "not_installed"}
+
+
 def sniff(head: str) -> int:
     """90 for the fields of either tool."""
     fields = {m[1] for line in head.splitlines()[:20] if (m := _FIELD.fullmatch(clean(line)))}
     chrony, timesync = {"Reference ID", "Stratum", "Leap status"}, {"Server", "Poll interval", "Packet count"}
     ptp = "TIME_STATUS_NP" in head[:2000] and "master_offset" in head[:4000]
-    return 90 if fields >= chrony or fields >= timesync or ptp else 0
+    clock = "Universal time" in fields and not fields.isdisjoint(_KERNEL)
+    return 90 if fields >= chrony or fields >= timesync or ptp or clock else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -49,6 +56,10 @@ def parse(text: str, context: Context) -> list[Observation]:
         _chrony(fields, add)
     elif "Server" in fields and "Packet count" in fields:
         _timesync(fields, add)
+    elif kernel := next((name for name in _KERNEL if fields.get(name) in ("yes", "no")), ""):
+        add("node.clock.synchronised", fields[kernel] == "yes", f"{kernel}: {fields[kernel]}")
+        if service := _SERVICE.get(fields.get("NTP service", "")):
+            add("node.service.time_sync.state", service, f"NTP service: {fields['NTP service']}")
     elif "TIME_STATUS_NP" in text[:2000]:
         _ptp(text, add)
     elif found := re.search(r"506 Cannot talk to daemon|Failed to (?:query|connect|get)[^\n]{0,80}", clean(text)):

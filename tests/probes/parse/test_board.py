@@ -214,3 +214,17 @@ def test_slots_that_are_only_numbered_tell_sockets_and_no_channels() -> None:
     got = DMI.parse("# dmidecode 3.3\n" + "\n".join(blocks), CONTEXT)
     assert (value(got, "node.memory.modules"), value(got, "node.memory.sockets.uneven")) == (16, False)
     assert not [o for o in got if o.fact.startswith("node.memory.channels")]
+
+
+@each(
+    "said, service, expected",
+    [
+        ("System clock synchronized: no", "NTP service: inactive", {"node.clock.synchronised": False, "node.service.time_sync.state": "stopped"}),
+        ("System clock synchronized: yes", "NTP service: n/a", {"node.clock.synchronised": True, "node.service.time_sync.state": "not_installed"}),
+        ("NTP synchronized: no", "NTP enabled: yes", {"node.clock.synchronised": False}),
+    ],
+)  # fmt: skip
+def test_what_timedatectl_says_of_the_clock(said: str, service: str, expected: dict[str, object]) -> None:
+    text = f"      Local time: Mon 2026-11-30 20:11:33 UTC\n  Universal time: Mon 2026-11-30 20:11:33 UTC\n{said:>30}\n{service:>24}\n"
+    assert TIME.sniff(text) == 90
+    assert {o.fact: o.value for o in TIME.parse(text, CONTEXT)} == expected
