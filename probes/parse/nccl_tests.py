@@ -13,7 +13,7 @@ from probes.parse._active_facts import NCCL_TESTS as FACTS
 from probes.parse._app_emit import Emitter, clean_lines, whole
 
 NAME = "nccl-tests"
-REVISION = 2
+REVISION = 3
 
 #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
 _HEADER = re.compile(r"#\s{1,12}size\s{1,30}count\s{1,30}type\b.{0,200}busbw")
@@ -34,6 +34,8 @@ _VERSION = re.compile(r"\b[NR]CCL version ([0-9][\w.+-]{0,60})|nccl-library=(\d{
 _FAILURE = re.compile(
     r"Test (?:NCCL|CUDA|RCCL|HIP) failure|Test failure \S{1,80}:\d{1,6}|failed to init|No CUDA devices"
 )
+# Behind the failure the place in the source of nccl-tests: it ended before it had a table
+_FAILED = re.compile(r"\bTest (?:NCCL|CUDA|RCCL|HIP) failure \S{1,60}\.(?:cu|cpp|hip|h):\d{1,6} '")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +64,23 @@ class _Run:
 
 
 def sniff(head: str) -> int:
-    """95 when the head of the table or the line that starts a test stands there."""
+    """95 when the head of the table or the line that starts a test stands there, 92 for the test's own word of its failure."""
     found = any(_HEADER.match(line.lstrip()) for line in head.splitlines() if "busbw" in line)
-    return 95 if found or _START.search(head) else 0
+    if found or _START.search(head):
+        return 95
+    return 92 if _FAILED.search(head) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
     """Bandwidths and errors of each table, the whole of it and row by row."""
     emit = Emitter(NAME, REVISION, context)
     runs = _runs(text)
+    failure = next((line for line in clean_lines(text) if _FAILURE.search(line.text)), None)
     if not runs:
+        if failure and _FAILED.search(text):
+            _app_bench.named(emit, NAME, failure)
+            _app_bench.completed(emit, False, failure)
+            _app_bench.failed(emit, failure)
         return emit.out
     _app_bench.named(emit, NAME, runs[0].header or runs[0].op_line)
     for index, run in enumerate(runs, 1):
@@ -79,7 +88,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     last = runs[-1]
     done = last.average[1] if last.average else None
     _app_bench.completed(emit, done is not None, done)
-    if failure := next((line for line in clean_lines(text) if _FAILURE.search(line.text)), None):
+    if failure:
         _app_bench.failed(emit, failure)
     return emit.out
 

@@ -14,7 +14,7 @@ from probes.parse._active_facts import RDMA_LATENCIES as _LATENCIES
 from probes.parse._app_emit import Emitter, clean_lines
 
 NAME = "perftest"
-REVISION = 1
+REVISION = 2
 
 #                     RDMA_Write BW Test        RDMA_Write Bidirectional BW Test        Send Latency Test
 _TITLE = re.compile(
@@ -30,6 +30,8 @@ _ERROR = re.compile(
     r"Couldn't connect to|Unable to (?:init|open|write|read)|Failed to modify QP|Completion with error|Failed status \d"
     r"|IB device \S{1,40} not found|No IB devices found|Did not detect devices|Couldn't (?:get|listen|create)|Failed to exchange"
 )
+# $ ib_write_bw -d mlx5_0 gpu-a02
+_CALL = re.compile(r"\bib_(?:write|read|send|atomic)_(?:bw|lat)\b")
 # the printed MB/sec and MiB/sec are both 2^20 bytes (perftest divides by 0x100000)
 _TO_GBPS = {"MB": 8 * 2**20 / 1e9, "MiB": 8 * 2**20 / 1e9, "Gb": 1.0, "GB": 8.0, "Mb": 1e-3}
 _NAMES = {"RDMA_Write": "ib_write", "RDMA_Read": "ib_read", "Send": "ib_send", "Write": "ib_write", "Read": "ib_read"}
@@ -46,11 +48,13 @@ class _Test:
 
 
 def sniff(head: str) -> int:
-    """95 for a table of perftest, 85 for its headline; 0 otherwise."""
+    """95 for a table of perftest, 85 for its headline, 84 for the command with what kept it from starting; 0 otherwise."""
     lines = head.splitlines()
     if any(_BW.match(line) or _LATENCY.match(line) for line in lines if "#bytes" in line):
         return 95
-    return 85 if any(_TITLE.match(line) for line in lines) else 0
+    if any(_TITLE.match(line) for line in lines):
+        return 85
+    return 84 if _CALL.search(head) and any(_ERROR.search(line) for line in lines) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -78,6 +82,9 @@ def parse(text: str, context: Context) -> list[Observation]:
         rows = [row for each in tests for row in each.rows.values()]
         _app_bench.completed(emit, bool(rows) and error is None, rows[-1][1] if rows else None)
     if error and (tests or sniff(text)):
+        if not tests:
+            _app_bench.named(emit, NAME, error)
+            _app_bench.completed(emit, False, error)
         _app_bench.failed(emit, error)
     return emit.out
 

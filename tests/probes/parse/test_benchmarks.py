@@ -117,6 +117,21 @@ def test_a_test_that_could_not_connect() -> None:
     )
 
 
+def test_a_test_that_failed_before_its_table() -> None:
+    nccl = "gpu-3: Test NCCL failure common.cu:1005 'unhandled system error / '\n .. gpu-3 pid 8: Test failure common.cu:891\n"
+    rdma = "$ ib_write_bw -d mlx5_0 gpu-4\nCouldn't connect to gpu-4:18515\n"
+    for form, text, said in (
+        (nccl_tests.FORMAT, nccl, "gpu-3: Test NCCL"),
+        (perftest.FORMAT, rdma, "Couldn't connect"),
+    ):
+        assert form.sniff(text)
+        facts = told(form.parse(text, Context("out.txt")))
+        assert facts["out.txt", "benchmark.completed"] is False
+        assert str(facts["out.txt", "benchmark.error"]).startswith(said)
+    assert not perftest.FORMAT.sniff("Couldn't connect to gpu-4:18515\n")
+    assert not nccl_tests.FORMAT.sniff("Test failure x.cu:12\n")
+
+
 def test_copies_between_host_and_gpus() -> None:
     facts = told(nvbandwidth.parse(capture("nvbandwidth.two-gpus.txt"), Context("out.txt")))
     assert (facts["0000:18:00.0", "benchmark.h2d"], facts["0000:2a:00.0", "benchmark.h2d"]) == (55.3, 27.61)
