@@ -53,6 +53,12 @@ _RUNS = (
     (lazy(r"(?m)^#\s{1,12}size\s{1,12}count\s{1,12}type\b.{0,120}\bbusbw\b"), lazy(r"(?m)^# Avg bus bandwidth\s")),
     # 10.0%  proc'd: 2811 (51211 Gflop/s) - 2790 (50811 Gflop/s)   errors: 0 - 0   temps: 61 C - 63 C        gpu-burn
     (lazy(r"\d% {1,4}proc'd: -?\d{1,12} \(-?\d"), lazy(r"(?m)^Tested \d{1,3} GPUs?:")),
+    # T/V                N    NB     P     Q               Time                 Gflops        HPL; read: (g=0): rw=read, bs=(R) ...        fio
+    (lazy(r"(?m)^T/V\s{1,20}N\s{1,12}NB\s{1,12}P\s{1,12}Q\s"), lazy(r"(?m)^Finished\s{1,12}\d{1,9} tests with")),
+    (
+        lazy(r"(?m)^\S.{0,80}: \(g=\d{1,6}\): rw="),
+        lazy(r"(?m)^Run status group \d|: \(groupid=\d{1,6}, jobs=\d{1,6}\): err=\s{0,3}[1-9]"),
+    ),
 )
 _GPU = lazy(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 

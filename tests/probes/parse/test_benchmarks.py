@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from knowledge.observation import Clock, Observation, Scope, Status, Subject, gpu, node
 from probes.base import Context
-from probes.parse import gpcnet, gpu_burn, nccl_tests, nvbandwidth, perftest, superbench_monitor
+from probes.parse import fio, gpcnet, gpu_burn, hpl, nccl_tests, nvbandwidth, perftest, superbench_monitor
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "bench"
 DOCUMENT = Subject(Scope.DOCUMENT, "out.txt", node())
@@ -130,6 +130,34 @@ def test_a_test_that_failed_before_its_table() -> None:
         assert str(facts["out.txt", "benchmark.error"]).startswith(said)
     assert not perftest.FORMAT.sniff("Couldn't connect to gpu-4:18515\n")
     assert not nccl_tests.FORMAT.sniff("Test failure x.cu:12\n")
+
+
+CHECKED = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   0.0032310 ...... {}\n"
+SUMMARY = "Finished      2 tests with the following results:\n              1 tests completed and passed residual checks,\n              1 tests completed and failed residual checks,\n"
+
+
+def test_residuals_count_by_the_summary_or_so_far() -> None:
+    def facts(text: str) -> tuple[object, object]:
+        assert hpl.FORMAT.sniff(text) == 95
+        found = told(hpl.parse(text, Context("out.txt")))
+        return found.get(("out.txt", "benchmark.residual.failed")), found["out.txt", "benchmark.completed"]
+
+    assert facts(CHECKED.format("PASSED")) == (0, False)
+    assert facts(CHECKED.format("FAILED") + CHECKED.format("PASSED")) == (1, False)
+    assert facts(CHECKED.format("PASSED") + CHECKED.format("FAILED") + SUMMARY) == (1, True)
+
+
+def test_an_error_of_fio_is_told_and_its_speed_is_not_judged() -> None:
+    job = "read: (g=0): rw=read, bs=(R) 1024KiB-1024KiB, ioengine=libaio, iodepth=32\n"
+    done = "read: (groupid=0, jobs=4): err= 0: pid=8: Mon Nov 30 02:11:33 2026\nRun status group 0 (all jobs):\n"
+    wrong = "fio: io_u error on file /raid/t.0.0: Input/output error: read offset=8, buflen=1048576\n"
+    assert fio.FORMAT.sniff(job) == 92
+    assert {fact: value for (_, fact), value in told(fio.parse(job + done, Context("x"))).items()} == {
+        "benchmark.name": "fio",
+        "benchmark.completed": True,
+    }
+    failed = {fact: value for (_, fact), value in told(fio.parse(job + wrong + done, Context("x"))).items()}
+    assert (failed["benchmark.completed"], failed["benchmark.error"]) == (False, wrong.strip())
 
 
 def test_copies_between_host_and_gpus() -> None:
