@@ -29,9 +29,8 @@ PROVIDES = (
 _NAME = re.compile(r"Name:\s{1,40}(\S{1,253})\s{0,20}")
 _SECTION = re.compile(r"([A-Z][A-Za-z ]{2,40}):\s{0,20}")
 #   nvidia.com/gpu:     8
-_GPUS = re.compile(
-    r"\s{1,8}((?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/(?:gpu|gaudi|i915|xe)):\s{1,40}(\d{1,6})\s{0,20}"
-)
+RESOURCE = re.compile(r"(?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/(?:gpu|gaudi|i915|xe)")
+_GPUS = re.compile(rf"\s{{1,8}}({RESOURCE.pattern}):\s{{1,40}}(\d{{1,6}})\s{{0,20}}")
 #   nvidia.com/mig-1g.10gb:  7        nvidia.com/gpu.shared:  32        GPUs that are given under another name
 _OTHER_NAME = re.compile(r"\s{1,8}nvidia\.com/(?:mig-|gpu\.shared|pgpu)\S{0,40}:\s{1,40}0*[1-9]\d{0,6}\s{0,20}")
 #   Type             Status  LastHeartbeatTime                 LastTransitionTime                Reason                   Message

@@ -1,17 +1,19 @@
-"""``kubectl get pods -o json``, a list or one pod: containers that do not come up, pods that nobody places or that the node refused."""
+"""``kubectl get pods -o json`` and ``-o yaml``, a list or one pod: containers that do not come up, pods that nobody places or that the node refused."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, node
 from knowledge.text import excerpt
 from probes.base import Context, DocumentFormat
+from probes.parse import _kubernetes
 from probes.parse._kubectl_events import INFRASTRUCTURE, REFUSED_DEVICES, SHORT, UNNAMED
-from probes.parse._vendor_emit import load, opens, table, tables, words
+from probes.parse._vendor_emit import opens, table, tables, words
 
-NAME, REVISION = "kubectl-pods-json", 1
+NAME, REVISION = "kubectl-pods-json", 2
 PROVIDES = ("pod_failing", "pod_unplaced", "pod_refused")
 # Reasons of a container that waits and is on its way.
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing", ""})
@@ -19,7 +21,9 @@ _AGAIN = "CrashLoopBackOff"  # it is tried again: how it ended stands beside it
 
 
 def sniff(head: str) -> int:
-    """95 for JSON of kind Pod with a phase, or of a list of such."""
+    """95 for JSON or YAML of kind Pod with a phase, or of a list of such."""
+    if "Pod" in _kubernetes.kinds(head):
+        return 95 if re.search(r"(?m)^ {2,4}phase: \w", head) else 0
     if opens(head) != "{" or '"phase"' not in head:
         return 0
     return 95 if '"Pod"' in head and '"kind"' in head and '"metadata"' in head else 0
@@ -27,7 +31,7 @@ def sniff(head: str) -> int:
 
 def parse(text: str, context: Context) -> list[Observation]:
     """An event for each pod that fails, is not placed, or was refused; none seen of each kind that the list does not hold."""
-    document = table(load(text))
+    document = table(_kubernetes.document(text))
     pods = tables(document["items"]) if "items" in document else [document]
     pods = [pod for pod in pods if words(table(pod.get("status")).get("phase"))]
     out = [o for pod in pods for o in _of_pod(pod, context)]
