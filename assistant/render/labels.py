@@ -203,6 +203,8 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
         return {"zh": f"{whose} 的 {word} {subject.id}"}.get(lang, f"{word} {subject.id} of {whose}")
     if subject.id == UNSAID and subject.scope in (Scope.NODE, Scope.JOB):
         return {"zh": f"所述{'节点' if subject.scope is Scope.NODE else '作业'}"}.get(lang, f"the {word} described")
+    if subject.scope is Scope.OBJECT and subject.id == f"{UNKNOWN_PCI}drive":
+        return {"zh": "某块硬盘（文本未说明是哪块）"}.get(lang, "a drive (the text does not say which)")
     if subject.id.startswith(UNSAID) and subject.scope is Scope.OBJECT:
         word, gap = ("部件", "") if lang == "zh" else ("part", " ")
     elif (
@@ -322,7 +324,7 @@ def headline(
     hosts = {s.host for s in about}
     if named and len(hosts) == 1 and about[0].scope is not Scope.NODE and (host := clean(min(hosts))):
         where = f"{host} {where}"
-    elif lang != "zh" and (least or about[0].scope in _SAID or about[0].id == UNSAID):
+    elif lang != "zh" and (least or about[0].scope in _SAID or about[0].id.startswith(UNKNOWN_PCI)):
         where = where[:1].upper() + where[1:]
     if lang != "zh":
         opening = _OPENINGS.get(about[0].scope, "") if len(about) == 1 else ""

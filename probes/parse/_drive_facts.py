@@ -21,6 +21,7 @@ _COUNTS = {
     "critical_comp_time": "drive.time_critical",
 }  # fmt: skip
 _SHARES = {"avail_spare": "drive.spare", "spare_thresh": "drive.spare.threshold", "percent_used": "drive.wear"}
+UNNAMED = "unknown:drive"  # of a text that does not say which
 # nvme0n1, nvme0n1p2 and nvme0c0n1 are of the controller nvme0
 _NVME = re.compile(r"(nvme\d{1,4})(?:c\d{1,4})?(?:n\d{1,4})?(?:p\d{1,4})?")
 
@@ -34,10 +35,10 @@ class Sheet:
         self._source = context.at(probe, revision)
 
     def drive(self, name: str) -> Subject:
-        """The drive called so; a namespace or partition of NVMe stands for its controller."""
+        """The drive called so, `UNNAMED` for none; a namespace or partition of NVMe stands for its controller."""
         short = " ".join(clean(name).split()).rpartition("/")[2][:60]
         found = _NVME.fullmatch(short)
-        return Subject(Scope.OBJECT, found[1] if found else short or "-", self.node)
+        return Subject(Scope.OBJECT, found[1] if found else short or UNNAMED, self.node)
 
     def put(
         self, fact: str, subject: Subject, value: Value, shown: str, status: Status = Status.OK, detail: str = ""

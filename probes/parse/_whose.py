@@ -11,7 +11,7 @@ import re
 from knowledge.text import clean
 from probes.base import Context
 
-UNNAMED = "unnamed"
+UNNAMED = "unknown:?"  # what the renderer calls "one port", "one network interface"
 _COMMAND = re.compile(r"\b(?:ethtool|mlxlink|mlnx_qos)(?:\.py)?((?:[ \t]{1,4}[\w./:@-]{1,60}){1,8})")
 _FLAGGED = re.compile(r"(?:^|\s)(?:-d|--device|-i|--interface)\s{1,4}([\w.:/@-]{1,60})")
 _PORT = re.compile(r"\s(?:-p|--port)\s{1,4}(\d{1,3})\b")

@@ -19,7 +19,7 @@ from probes.parse import _optics
 from probes.parse._app_emit import Emitter, clean_lines
 from probes.parse._json import DECODER
 from probes.parse._optics import Module, emit_module
-from probes.parse._whose import interface, port_number
+from probes.parse._whose import UNNAMED, interface, port_number
 
 NAME, REVISION = "mlxlink", 1
 OPERATION, SUPPORT, TROUBLE = "Operational Info", "Supported Info", "Troubleshooting Info"
@@ -65,7 +65,8 @@ def parse(text: str, context: Context) -> list[Observation]:
     """Facts of the port and of its module."""
     emit = Emitter(NAME, REVISION, context)
     device = interface(text, context)
-    port = Subject(Scope.PORT, f"{device}/{port_number(text, context)}", emit.node)
+    name = device if device == UNNAMED else f"{device}/{port_number(text, context)}"
+    port = Subject(Scope.PORT, name, emit.node)
     sections, failed = _sections(text)
     if not any(sections.values()):
         found = _ERROR.search(clean(text))

@@ -83,7 +83,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     if not isinstance(found, dict) or "smartctl" not in found:
         if sniff(text[:65536]):
             why = "the JSON document is cut or not well formed"
-            sheet.put("drive.healthy", sheet.drive("-"), None, "", Status.FAILED, why)
+            sheet.put("drive.healthy", sheet.drive(""), None, "", Status.FAILED, why)
         return sheet.out
     device = _map(found.get("device"))
     name = device.get("name")
@@ -99,7 +99,7 @@ def _printed(text: str, sheet: Sheet, context: Context) -> list[Observation]:
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         found = _read(text[start:end])
         serial = found.get("serial_number")
-        name = asked[1] if asked and len(starts) == 1 else serial if isinstance(serial, str) else "-"
+        name = asked[1] if asked and len(starts) == 1 else serial if isinstance(serial, str) else ""
         _drive(sheet, sheet.drive(name), found)
     return sheet.out
 
