@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject
-from probes.base import Context, DocumentFormat
+from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import Emitter, clean_lines, whole
 from probes.parse._json import loaded
 
 NAME = "ip-link"
-REVISION = 1
+REVISION = 2
 
 OPERSTATES = ("up", "down", "unknown", "dormant", "lowerlayerdown", "notpresent", "testing")
 _COUNTERS = {
@@ -30,6 +32,12 @@ _MTU = re.compile(r"\bmtu (\d{1,6})")
 _STATE = re.compile(r"\bstate (\w{1,20})")
 
 
+#     RX: bytes  packets  errors  dropped missed  mcast        the values stand on the next line
+_STATS = re.compile(r"\s{1,8}(RX|TX):\s{1,4}((?:[a-z_]{2,20}\s{1,20}){3,12})\s{0,8}")
+_PHYSICAL = re.compile(r"(?:en|eth|ib)[a-z0-9]{1,20}")
+_FIELDS = {"errors": "errors", "dropped": "dropped", "carrier": "carrier_errors"}
+
+
 def sniff(head: str) -> int:
     """95 for a JSON list of interfaces, 90 for the text of ``ip link``; 0 otherwise."""
     start = head.lstrip()
@@ -43,6 +51,11 @@ def parse(text: str, context: Context) -> list[Observation]:
     """Facts of each interface; how many InfiniBand interfaces there are and are up."""
     emit = Emitter(NAME, REVISION, context)
     found = _json(emit, text) if text.lstrip().startswith("[") else _text(emit, text)
+    if (
+        len(found) == 1 and _PHYSICAL.fullmatch(found[0][0]) and found[0][1] != "infiniband"
+    ):  # it was asked about: whether it has a link is the question
+        asked = [o for o in emit.out if o.fact == "nic.carrier" and o.status is Status.OK]
+        emit.out += [replace(o, fact="nic.link.detected") for o in asked]
     infiniband = [(name, up) for name, link, up in found if link == "infiniband"]
     if infiniband:
         down = [name for name, up in infiniband if not up]
@@ -83,8 +96,21 @@ def _text(emit: Emitter, text: str) -> list[tuple[str, str, bool]]:
             item["mtu"] = int(mtu[1])
         if link:
             item["link_type"] = link[1]
+        item["stats64"] = _stats(lines[index + 1 : index + 16])
         out.append(_interface(emit, item, line.number))
     return out
+
+
+def _stats(lines: Sequence[Line]) -> dict[str, dict[str, str]]:
+    """The counters of ``ip -s link`` by the keys of its JSON, up to the next interface."""
+    found: dict[str, dict[str, str]] = {}
+    for line, below in pairwise(lines):
+        if _HEAD.match(line.text):
+            break
+        if title := _STATS.fullmatch(f"{line.text[:200].rstrip()} "):
+            row = dict(zip(title[2].split(), below.text.split(), strict=False))
+            found.setdefault(title[1].lower(), {_FIELDS[name]: value for name, value in row.items() if name in _FIELDS})
+    return found
 
 
 def _interface(emit: Emitter, item: Mapping[str, Any], line: int) -> tuple[str, str, bool]:
@@ -149,6 +175,7 @@ FORMAT = DocumentFormat(
         "nic.carrier",
         "nic.link_type",
         "nic.mtu",
+        "nic.link.detected",
         *_COUNTERS.values(),
         "node.ib.interfaces.total",
         "node.ib.interfaces.up",

@@ -47,3 +47,20 @@ def test_text_that_is_cut_is_a_failure_and_no_silence() -> None:
 def test_a_list_of_anything_else_is_not_recognised() -> None:
     assert ip_link.sniff('[{"name": "x"}]') == 0
     assert ip_link.sniff("1: a list\n2: of things\n") == 0
+
+
+ONE = (
+    "4: ens1f0np0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 9000 qdisc mq state DOWN mode DEFAULT group default qlen 1000\n"
+    "    link/ether a0:88:c2:9b:1a:2c brd ff:ff:ff:ff:ff:ff\n    RX: bytes  packets  errors  dropped missed  mcast   \n"
+    "    912831233  8123312  812     1233    0       12     \n    TX: bytes  packets  errors  dropped carrier collsns \n"
+    "    812312331  7123312  0       0       3       0       \n"
+)
+
+
+def test_the_one_interface_that_was_asked_about_and_its_counters() -> None:
+    found = {o.fact: o.value for o in ip_link.parse(ONE, Context("-", "n1"))}
+    assert found["nic.link.detected"] is False
+    told = [found[f"nic.{name}"] for name in ("rx.errors", "rx.dropped", "tx.errors", "tx.carrier_errors")]
+    assert told == [812, 1233, 0, 3]
+    others = ONE.replace("ens1f0np0", "docker0"), ONE + ONE.replace("ens1f0np0", "ens1f1np1").replace("4:", "5:")
+    assert all(o.fact != "nic.link.detected" for text in others for o in ip_link.parse(text, Context("-", "n1")))
