@@ -6,8 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Event, Status
+from probes import registry
 from probes.base import Context, DocumentFormat, lines_of
-from probes.parse import kernel_log, kubectl_get_nodes, kubectl_node, kubectl_pods, sinfo_nodes, sinfo_reasons
+from probes.parse import (
+    kernel_log,
+    kubectl_get_nodes,
+    kubectl_node,
+    kubectl_pods,
+    sinfo_nodes,
+    sinfo_reasons,
+    slurm_controller,
+)
 from tests.cases import each
 from tests.probes.parse.smi_case import capture
 
@@ -164,3 +173,18 @@ def test_a_step_that_cannot_be_killed_is_of_the_node_that_the_line_names(writer:
 def test_no_node_is_held_where_nothing_but_the_heading_was_printed(text: str, answers: bool) -> None:
     got = sinfo_reasons.parse(f"{text}\nREASON               USER      TIMESTAMP           NODELIST\n", Context("x"))
     assert [(o.fact, o.status) for o in got] == [("node.slurm.held", Status.NONE_SEEN)] * answers
+
+
+@each(
+    "text, silent",
+    [
+        ("Slurmctld(primary) at slurm01 is DOWN\nSlurmctld(backup) at slurm02 is UP\n", ["slurm01"]),
+        ("Slurmctld(primary) at slurm01 is UP\n", []),
+        ("$ sinfo\nslurm_load_partitions: Unable to contact slurm controller (connect failure)\n", [""]),
+    ],
+)
+def test_a_controller_that_does_not_answer(text: str, silent: list[str]) -> None:
+    assert registry.sniff(text) is slurm_controller.FORMAT
+    found = slurm_controller.FORMAT.parse(text, Context("x", "n1"))
+    assert [o.value.fields["host"] for o in found if isinstance(o.value, Event)] == silent
+    assert found
