@@ -5,18 +5,21 @@ accelerator has two lines; the last cell of the first counts errors that could n
 
     |   0  HL-225              N/A  | 0000:09:00.0     N/A |                   0  |
     | N/A   26C   N/A    87W / 600W |    768MiB / 98304MiB |     0%           N/A |
+
+``hl-smi -Q NAME,... -f csv`` looks like a query of nvidia-smi, with names of its own (``temperature.aip``) and Gaudis in its rows.
 """
 
 from __future__ import annotations
 
 import re
 
-from knowledge.observation import Observation, Subject
+from knowledge.observation import Observation, Status, Subject
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import clean_lines
+from probes.parse._smi_values import Reading
 from probes.parse._vendor_emit import CELSIUS, MIB, PERCENT, PLAIN, WATTS, VendorEmitter, number, text_of
 
-NAME, REVISION, VENDOR = "hl-smi", 1, "habana"
+NAME, REVISION, VENDOR = "hl-smi", 2, "habana"
 PROVIDES = (
     "node.gpus.habana", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.driver.version", "gpu.ras.uncorrected",
     "gpu.temperature.core", "gpu.power.draw", "gpu.power.limit", "gpu.memory.used", "gpu.memory.total", "gpu.utilization.core",
@@ -32,9 +35,54 @@ _SECOND = re.compile(
 )
 
 
+# index, name, bus_id, temperature.aip [C], memory.used [MiB], ecc.errors.uncorrected.aggregate.total
+_COLUMN = re.compile(r"[a-z][a-z_.-]{2,60}(?: \[[^\]]{1,8}\])?")
+_GAUDI = re.compile(r"HL-\d{3}[\w-]{0,12}")
+_QUERIED = {
+    "driver_version": "gpu.driver.version", "name": "gpu.name", "temperature.aip": "gpu.temperature.core", "power.draw": "gpu.power.draw",
+    "memory.total": "gpu.memory.total", "memory.used": "gpu.memory.used", "utilization.aip": "gpu.utilization.core",
+    "ecc.errors.uncorrected.volatile.total": "gpu.ras.uncorrected",
+}  # fmt: skip
+_AGGREGATE = "ecc.errors.uncorrected.aggregate.total"
+_UNITS = {
+    "gpu.temperature.core": CELSIUS, "gpu.power.draw": WATTS, "gpu.memory.total": MIB, "gpu.memory.used": MIB,
+    "gpu.utilization.core": PERCENT, "gpu.ras.uncorrected": PLAIN,
+}  # fmt: skip
+
+
 def sniff(head: str) -> int:
-    """100 on the headline of the table."""
-    return 100 if re.search(r"^\s{0,8}\|\s{0,4}HL-SMI Version:", head, re.MULTILINE) else 0
+    """100 on the headline of the table, 97 on a query with a Gaudi in its rows."""
+    if re.search(r"^\s{0,8}\|\s{0,4}HL-SMI Version:", head, re.MULTILINE):
+        return 100
+    return 97 if _GAUDI.search(head) and _rows(clean_lines(head)) else 0
+
+
+def _rows(lines: list[Line]) -> list[tuple[dict[str, str], Line]]:
+    """The rows of a query by their columns' names, of Gaudis only."""
+    names: list[str] = []
+    found: list[tuple[dict[str, str], Line]] = []
+    for line in lines:
+        cells = [cell.strip() for cell in line.text[:2000].split(",")]
+        if len(cells) > 1 and all(map(_COLUMN.fullmatch, cells)):
+            names = [cell.partition(" [")[0] for cell in cells]
+        elif len(cells) == len(names) and any(map(_GAUDI.fullmatch, cells)):
+            found.append((dict(zip(names, cells, strict=True)), line))
+    return found
+
+
+def _queried(emit: VendorEmitter, index: int, row: dict[str, str], line: Line) -> None:
+    subject = emit.device(row.get("index", str(index)), row.get("bus_id", ""))
+    for name, fact in _QUERIED.items():
+        if name in row:
+            units = _UNITS.get(fact)
+            reading = text_of(row[name]) if units is None else number(row[name], units, whole=fact != "gpu.power.draw")
+            emit.put(fact, subject, reading, line.number, line.text.strip())
+    if _AGGREGATE in row and "ecc.errors.uncorrected.volatile.total" not in row:
+        counted = number(row[_AGGREGATE], PLAIN, whole=True)
+        if counted.value:  # over the life of the card: whether since the driver was loaded, it does not tell
+            why = f"{counted.value} over the life of the card; of how many since the driver was loaded this query does not tell"
+            counted = Reading(None, Status.UNSUPPORTED, why)
+        emit.put("gpu.ras.uncorrected", subject, counted, line.number, line.text.strip())
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -56,6 +104,9 @@ def parse(text: str, context: Context) -> list[Observation]:
         elif subject is not None and (found := _SECOND.match(row)):
             _second(emit, subject, found, line)
             subject = None
+    for index, (cells, line) in enumerate(_rows(lines) if not devices else ()):
+        devices += 1
+        _queried(emit, index, cells, line)
     if not devices:
         return emit.failed("the table is cut, or lists no accelerator")
     emit.count(devices)

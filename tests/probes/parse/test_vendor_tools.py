@@ -552,3 +552,15 @@ def test_intels_tables_tell_what_its_documents_tell() -> None:
     found = {(o.fact, o.subject.id): o.value for o in xpu_smi.parse(listing, CONTEXT)}
     assert found["gpu.name", "0000:29:00.0"] == "Intel(R) Data Center GPU Max 1550"
     assert found["node.gpus.intel", "n1"] == 1
+
+
+@each("column, count, told", [("volatile", 3, 3), ("aggregate", 0, 0), ("aggregate", 3, None)])
+def test_a_query_of_gaudis_is_one_of_gaudis(column: str, count: int, told: int | None) -> None:
+    text = (
+        f"index, name, bus_id, temperature.aip [C], ecc.errors.uncorrected.{column}.total, memory.used [MiB]\n"
+        f"1, HL-225, 0000:9a:00.0, 27, {count}, 768 MiB\n"
+    )
+    assert best(formats(), text) is hl_smi.FORMAT
+    found = {(o.fact, o.subject.id): o.value for o in hl_smi.parse(text, CONTEXT)}
+    assert found["gpu.ras.uncorrected", "0000:9a:00.0"] == told
+    assert (found["gpu.temperature.core", "0000:9a:00.0"], found["gpu.vendor", "0000:9a:00.0"]) == (27, "habana")
