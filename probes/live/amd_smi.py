@@ -27,7 +27,7 @@ def collect(request: ProbeRequest, host: Host) -> list[Observation]:
     if not host.files(BOUND):
         return absent(MAIN, host, MODULE, amd_smi.FORMAT, "no device is bound to the driver amdgpu")
     found = document(host.run(STATIC, deadline=request.deadline), host, amd_smi.FORMAT, MAIN, sums=MAIN)
-    if not any(o.status is Status.OK for o in found):
+    if not any(o.fact in MAIN and o.status is Status.OK for o in found):
         return found
     for argv in (METRIC, THROTTLE):
         reply = host.run(argv, deadline=request.deadline)

@@ -110,8 +110,8 @@ def test_amd_smi_ties_its_numbers_to_addresses() -> None:
 
 def test_amd_smi_without_its_driver_is_not_asked_again() -> None:
     host = there(amd_smi.PROBE, ran(amd_smi.STATIC, capture("amd-smi-no-driver.txt"), exit_code=255))
-    (found,) = amd_smi.PROBE.collect(REQUEST, host)
-    assert (found.fact, found.status) == ("node.gpus.amd", Status.FAILED)
+    said, found = amd_smi.PROBE.collect(REQUEST, host)
+    assert (said.fact, found.fact, found.status) == ("vendor_tool_refused", "node.gpus.amd", Status.FAILED)
 
 
 def test_xpu_smi_asks_for_each_gpu() -> None:
