@@ -35,7 +35,7 @@ def parse(text: str, context: Context) -> list[Observation]:
         asked = asked or ping is not None
         if refused or (ping and ping[3] == "DOWN"):
             shown = excerpt(clean(line.text.strip()), 200)
-            what = Event(None, {"host": ping[2] if ping else "", "role": ping[1] if ping else "", "text": shown})
+            what = Event(None, {"controller": ping[2] if ping else "", "role": ping[1] if ping else "", "text": shown})
             source = context.at(NAME, REVISION, line.number)
             out.append(Observation("slurm_controller_silent", here, what, Status.OK, source, excerpt=shown))
     if asked and not out:

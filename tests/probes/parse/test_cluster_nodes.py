@@ -186,5 +186,5 @@ def test_no_node_is_held_where_nothing_but_the_heading_was_printed(text: str, an
 def test_a_controller_that_does_not_answer(text: str, silent: list[str]) -> None:
     assert registry.sniff(text) is slurm_controller.FORMAT
     found = slurm_controller.FORMAT.parse(text, Context("x", "n1"))
-    assert [o.value.fields["host"] for o in found if isinstance(o.value, Event)] == silent
+    assert [o.value.fields["controller"] for o in found if isinstance(o.value, Event)] == silent
     assert found
