@@ -6,22 +6,25 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from knowledge.observation import Event, Observation, Scalar, node
+from knowledge.observation import Event, Observation, Scalar, Scope, Subject, node
 from probes.parse._kernel_common import Reading, body, is_command, rx
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._kernel_slurm import KILL_FAILED
 
 EVENTS = ("daemon_disk_full", "kubelet_runtime_silent", "slurm_failure")
-UNCOVERED = ("kubernetes_condition",)  # told by the API server too: a log alone does not say that there is none
+UNCOVERED = (
+    "kubernetes_condition",
+    "pod_refused",
+)  # told by the API server too: a log alone does not say that there is none
 TRIGGERS = (
     r"PLEG is not healthy", r"[Ee]viction manager: (?:must|able)", r"Attempting to reclaim", r"NodeReady", r"Munge (?:en|de)code failed",
     r"ENCODED: ", r"DECODED: ", r"(?:[Pp]rolog|[Ee]pilog).{0,60} failed", r"epilog error on ", r": exited with status 0x", r"fatal: ", r"slurm\w{1,5} version \S{1,20} started",
     r"[Nn]o space left on device", r"mmfsd is shutting down", r"unmounted by the system", r"Command: successful mount", r"mmfsd ready",
-    r"Lost membership in cluster",
+    r"Lost membership in cluster", r"devices unavailable for ",
 )  # fmt: skip
 HINTS = (
     "PLEG", "viction manager", "to reclaim", "NodeReady", "Munge ", "CODED: ", "rolog", "pilog", "exited with status 0x", "fatal: ", " started",
-    "o space left", "mmfsd", "unmounted by", "successful mount", "Lost membership",
+    "o space left", "mmfsd", "unmounted by", "successful mount", "Lost membership", "devices unavailable",
 )  # fmt: skip
 # "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 3m11.2s ago; threshold is 3m0s"
 # ... PLEG is not healthy: pleg has yet to be successful        that is how each start of the kubelet begins
@@ -31,6 +34,9 @@ _PLEG = r"PLEG is not healthy: pleg was last seen active (\S{1,30}) ago"
 _EVICTS = r"(?:must evict pod\(s\)|[Aa]ttempting) to reclaim\"? (?:resourceName=)?\"?([\w.-]{1,40})"
 # "Eviction manager: able to reduce resource pressure without evicting pods." resourceName="ephemeral-storage"
 _RELIEVED = r"able to reduce .{0,40}pressure without evicting"
+# ... err="Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 8, Available: 7, which is unexpected" pod="ml/t-0"
+_REFUSES = r"devices unavailable for ([\w.-]{1,60}/[\w.-]{1,60})\. Requested: (\d{1,6}), Available: (\d{1,6})"
+_POD = r"\bpod=\"([\w.-]{1,63}/[\w.-]{1,253})\""
 _PRESSURE = (("memory", "MemoryPressure"), ("pid", "PIDPressure"))  # what else it reclaims is of a disk
 # error: Munge decode failed: Rewound credential        error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file
 _MUNGE = (
@@ -43,6 +49,8 @@ _PEER = r"\[\[([\w.-]{1,120})\]:\d{1,5}\] auth_g_verify"
 # error: [job 91002] prolog failed status=1:0        error: Prolog for job 91002 failed        error: epilog failed status=1
 _PROLOG = r"(?i)\b(prolog|epilog)\b.{0,60}? failed\b"
 _JOB = r"(?i)\bjob(?:id)?[ =]{0,2}(\d{1,12})\b"
+# error: prolog failed: rc:256 output:GPU 3: row remap pending
+_OUTPUT = r"\brc:-?\d{1,6} output:(\S.{0,300})"
 # slurmctld: error: _slurm_rpc_epilog_complete: epilog error on n7, draining the node
 _EPILOG_OF = r"\bepilog error on ([\w.-]{1,120}), draining"
 # error: /etc/slurm/prolog.d/50-gpucheck.sh: exited with status 0x0100
@@ -125,6 +133,10 @@ def _kubelet(reading: Reading) -> None:
                 entry,
                 found[1],
             )
+        elif (found := _said(entry, "devices unavailable", _REFUSES)) and (pod := rx(_POD).search(entry.message)):
+            wanted: dict[str, Scalar] = {"resource": found[1], "requested": int(found[2]), "available": int(found[3])}
+            subject = Subject(Scope.POD, pod[1], reading.node(entry))
+            reading.event("pod_refused", subject, entry, {"pod": pod[1].rpartition("/")[2], **wanted})
         elif _said(entry, "pressure", _RELIEVED):
             short = {key: told for key, told in short.items() if key[0] != host}
     for entry, since in silent.values():
@@ -166,6 +178,8 @@ def _slurm(reading: Reading) -> None:
             job = rx(_JOB).search(entry.message)
             fields: dict[str, Scalar] = {"kind": found[1].lower(), "job": job[1] if job else None, "text": text}
             fields |= _script(reading.entries[max(0, index - _AROUND) : index])
+            if output := rx(_OUTPUT).search(entry.message):
+                fields["reason"] = body(output[1], 160)
             reading.event("slurm_failure", reading.node(entry), entry, fields)
     for entry, told in (*refused.values(), *fatal.values()):
         reading.event("slurm_failure", reading.node(entry), entry, told)

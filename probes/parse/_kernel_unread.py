@@ -54,6 +54,8 @@ _FINE = (
     r"\berrors? (?:handl|report|inject|polic|mask|recover|correct|count|poll|log|detect|contain)\w{0,8}\b|\bcorrect(?:ed|able)\b|"
     r"\berrors?[=: ]{1,3}0+\b|\bret(?:urn\w{0,3})?[=: ]{1,3}0\b|\bAER: enabled\b|\btaint\w{0,3}\b|\bfirmware bug\b|\boptional\b|"
     r"\bbridge window\b|\bVF BAR\b|\bBAR \d{1,2}\b.{0,60}\b(?:failed to assign|no space)\b|"
+    # the kubelet's own round of statistics, and a pod that keeps failing: its other lines tell why, and of GPUs' own pods it counts
+    r"Failed to get system container stats|\"Error syncing pod, skipping\"(?!.{0,2000}(?:nvidia|gpu-operator))|"
     r"\btimeout (?:is |was )?(?:set|changed)\b|\btimeout ?[=:]|\bhang ?check\b|\bfailed with error -2\b"
 )
 

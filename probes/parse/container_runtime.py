@@ -18,13 +18,13 @@ from probes.base import Context, Line, LogFormat
 from probes.parse._app_emit import Emitter
 from probes.parse._app_lines import peel
 
-NAME, REVISION = "container-runtime", 1
+NAME, REVISION = "container-runtime", 2
 EVENT = "container_gpus_refused"
 TRIGGERS = (
     r"could not select device driver",
     r"nvidia-container-cli(?:\.real)?: ",
-    r'no runtime for "?nvidia"? is configured',
-    r"[Uu]nknown (?:or invalid )?runtime (?:name|specified):? ?\"?nvidia",
+    r'no runtime for [\\"]*nvidia[\\"]* is configured',  # escaped within a field of a log: error="... no runtime for \"nvidia\" is configured"
+    r'[Uu]nknown (?:or invalid )?runtime (?:name|specified):? ?[\\"]*nvidia',
     r"unresolvable CDI devices|failed to inject (?:CDI )?devices|CDI device injection failed",
 )
 # What is wrong, the more exact first. `unconfigured`: the runtime knows no GPUs; the rest: the toolkit was asked and failed.
@@ -72,7 +72,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     for line in lines:
         if found := refused(line.text[:4000]):
             app = peel(line)
-            fields = {"kind": found[0], "message": found[1].replace("\\n", " ").rstrip('"} ')}
+            fields = {"kind": found[0], "message": found[1].replace("\\n", " ").replace('\\"', '"').rstrip('"} ')}
             emit.event(EVENT, emit.node, fields, line.number, line.text, at=app.at, clock=app.clock)
     return emit.out
 

@@ -156,6 +156,24 @@ def test_a_step_that_slurm_ended_is_understood_and_covers_no_other_error() -> No
 
 
 @each(
+    ("text", "count"),
+    [
+        (
+            '"Failed to get system container stats" err="failed to get cgroup stats for \\"/system.slice/docker.service\\""',
+            [],
+        ),
+        ('"Error syncing pod, skipping" err="failed to \\"StartContainer\\" with CrashLoopBackOff" pod="ml/t-0"', []),
+        ('"Error syncing pod, skipping" err="failed" pod="gpu-operator/nvidia-driver-daemonset-x1"', [1]),
+        ('"Failed to initialize device plugin"', [1]),
+    ],
+)
+def test_what_a_kubelet_says_of_each_failing_pod_is_no_error_of_the_node(text: str, count: list[int]) -> None:
+    line = f"Nov 29 03:11:01 n7 kubelet[2110]: E1129 03:11:01.120111    2110 x.go:48] {text}"
+    got = kernel_log.parse(lines_of(line), Context("x"))
+    assert [o.value for o in got if o.fact == "log.driver.errors_not_read"] == count
+
+
+@each(
     ("writer", "host", "subject"),
     [("", "", "n1"), ("", "login", "n1"), ("n1", "", "n1"), ("n1.cluster", "", "n1.cluster"), ("n10", "", "n1"), ("", "n1.cluster", "n1.cluster")],
 )  # fmt: skip

@@ -488,6 +488,18 @@ STORIES = [
         "Mar  3 12:00:01 gpu-07 slurmd[22]: error: [job 4711] prolog failed status=2:0",
         fields={"kind": "prolog", "script": "/etc/slurm/prolog.sh", "exit_code": 2, "job": "4711"},
     ),
+    Story(
+        "slurm_failure",
+        "Mar  3 12:00:01 gpu-07 slurmd[22]: error: [job 4711] prolog failed: rc:256 output:GPU 3: row remap pending",
+        fields={"kind": "prolog", "job": "4711", "reason": "GPU 3: row remap pending"},
+    ),
+    Story(
+        "pod_refused",
+        'Mar  3 12:00:01 gpu-07 kubelet[18]: E0303 12:00:01.1 18 kubelet.go:2380] "Failed to admit pod" pod="ml/t-0" '
+        'err="Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 8, Available: 7, which is unexpected"',
+        "pod ml/t-0",
+        {"pod": "t-0", "resource": "nvidia.com/gpu", "requested": 8, "available": 7},
+    ),
     Story("daemon_disk_full", "Mar  3 12:00:01 gpu-07 rsyslogd[8]: file '/var/log/messages'[7] write error: No space left on device", fields={"path": "/var/log/messages"}),
     Story("filesystem_stall", "Mar  3 12:00:01 gpu-07 mmfs[91]: [N] mmfsd is shutting down.", fields={"filesystem": "gpfs", "state": "down"}),
     Story("fm_nothing_to_do", "Mar  3 12:00:01 gpu-07 nv-fabricmanager[41]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"),

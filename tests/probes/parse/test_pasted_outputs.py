@@ -399,10 +399,12 @@ def test_what_refused_a_container_its_gpus() -> None:
     for text, kind in said.items():
         for line in (
             f"docker: Error response from daemon: {text}.",
-            f'Nov 12 22:11:40 n1 containerd[9]: level=error error="{text}"',
+            "Nov 12 22:11:40 n1 containerd[9]: level=error error=" + json.dumps(text),
         ):
-            found = container_runtime.parse(lines_of(line), Context("x"))
-            assert [o.value.get("kind") for o in found if isinstance(o.value, Event)] == [kind]
+            (event,) = (o.value for o in container_runtime.parse(lines_of(line), Context("x")))
+            assert isinstance(event, Event)
+            assert event.get("kind") == kind
+            assert "\\" not in str(event.get("message"))
     assert container_runtime.parse(lines_of("nvidia-container-toolkit is installed"), Context("x")) == []
 
 
