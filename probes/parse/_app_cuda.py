@@ -124,8 +124,9 @@ _SAID = lazy(
     r" ?(?:code ?= ?)?(\d{1,4})?\b ?(?:at [^:]{1,200}:\d{1,7}:?)?:? ?(.{0,300})"
 )
 # cuInit(0) returned 802 | cudaMalloc failed with error 2, and no "cudaMemcpy gives 12 GB/s"
+# unknown error initializing cuda driver library /usr/lib/libcuda.so.550.54.15: cuda driver library init failure: 999 (ollama)
 _RETURNED = lazy(
-    r"\bcu(?:da)?[A-Z]\w{2,40}(?:\([^()]{0,40}\))? (?:return(?:s|ed|ing)|fail(?:s|ed) with|gives|gave|返回|报) ?(?:error )?(?:code )?(\d{1,3})\b(?!\.\d| ?(?:%|(?i:[kmgt]i?b)|[mun]?s\b))"
+    r"(?:\bcu(?:da)?[A-Z]\w{2,40}(?:\([^()]{0,40}\))? (?:return(?:s|ed|ing)|fail(?:s|ed) with|gives|gave|返回|报)|\bcuda driver library init failure:) ?(?:error )?(?:code )?(\d{1,3})\b(?!\.\d| ?(?:%|(?i:[kmgt]i?b)|[mun]?s\b))"
 )
 
 

@@ -245,6 +245,10 @@ _LAUNCHED = lazy(
     r"|slurmstepd: error|srun: error|CUDA error: |CUDA out of memory"
     # INFO 11-24 09:10:41 [gpu_worker.py:276] Available KV cache memory: 41.22 GiB        a server of language models
     r"|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}\.py:\d{1,6}\]"
+    # [2026-11-28 22:00:05,332] [INFO] [logging.py:107:log_dist] [Rank 0] step=10, skipped=2        DeepSpeed
+    r"|\[(?:INFO|WARNING|ERROR)\] \[(?:logging|loss_scaler|launch|timer|engine|comm|stage\w{1,20}|\w{0,20}checkpoint_engine)\.py:\d{1,5}:\w{1,40}\]"
+    # time=2026-11-29T10:11:01.331Z level=INFO source=types.go:130 msg="inference compute" id=GPU-1a2b library=cuda        ollama
+    r"|source=(?:routes|sched|server|runner|gpu|types|device|ggml|images|llama)\.go:\d{1,6} msg="
     r"|\[(?:api_server|gpu_worker|kv_cache_utils|core|engine|llm_engine|async_llm)\.py:\d{1,5}\]"
 )
 _OFTEN = (*STEPS, *LEVELS, ANSWERED)

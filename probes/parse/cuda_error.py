@@ -22,7 +22,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "cuda-error"
-REVISION = 4
+REVISION = 5
 MERGE_LINES = 400  # the same error of one process is printed by the traceback, the watchdog and std::terminate
 MAX_PLACES = 200  # different assertions kept; a kernel prints one line for each thread
 
@@ -38,7 +38,7 @@ TRIGGERS = (
     r"Found no NVIDIA driver|No CUDA GPUs are available|driver on your system is too old|is not compatible with the current PyTorch",
     r"out of resource: shared memory|not compiled with CUDA enabled|from cudaGetDeviceCount|CUDA driver version is insufficient",
     r"(?:^|: |\] |:)(?:No devices were found\s*$|NVIDIA-SMI has failed because it couldn't communicate)",
-    r"ROCk module is NOT loaded|torch\.cuda\.is_available\(\) is False",
+    r"ROCk module is NOT loaded|cuda driver library init failure: \d|torch\.cuda\.is_available\(\) is False",
 )
 _TRIGGER = lazy("|".join(f"(?:{t})" for t in TRIGGERS))
 _WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)

@@ -34,7 +34,7 @@ TRIGGERS = (
     r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum",
     r"client socket has timed out|waiting for clients\.|store based barrier|Rendezvous\w*Error|EADDRINUSE|address already in use",
     r"Connection closed by peer \[",
-    r"(?i)falling back to (?:the )?cpu|Skipping registering GPU devices|Cannot dlopen some GPU libraries|GPU will not be used|no usable GPU found",
+    r"(?i)falling back to (?:the )?cpu|Skipping registering GPU devices|Cannot dlopen some GPU libraries|GPU will not be used|no usable GPU found|no compatible GPUs were discovered|\"inference compute\" id=\S+ library=cpu",
     r"Failed to create (?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider|Specified provider '(?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider' is not in available",
     r"device_type of 'cuda', but CUDA is not available",
     r"engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)",
@@ -90,9 +90,11 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     # JAX: An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.
     # TensorFlow: Cannot dlopen some GPU libraries. ... Skipping registering GPU devices...        Could not find cuda drivers on your machine, GPU will not be used.
     # llama.cpp: warning: no usable GPU found, --gpu-layers option will be ignored        onnxruntime: Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*.
+    # ollama: msg="no compatible GPUs were discovered"        msg="inference compute" id=0 library=cpu variant="" compute="" driver=0.0
     # What a single operator does on the CPU is another matter: the line has to speak of the device.
     ("cpu_fallback", lazy(
         r"CUDA-enabled jaxlib is not installed|No GPU/TPU found, falling back to CPU|Skipping registering GPU devices|Cannot dlopen some GPU libraries"
+        r"|no compatible GPUs were discovered|msg=\"inference compute\" id=\S{1,80} library=cpu\b"
         r"|Could not find cuda drivers on your machine, GPU will not be used|no usable GPU found, --gpu-layers|device_type of 'cuda', but CUDA is not available"
         r"|Failed to create (?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider"
         r"|Specified provider '(?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider' is not in available"

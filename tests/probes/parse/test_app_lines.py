@@ -6,7 +6,7 @@ import json
 
 from knowledge.observation import Clock
 from probes.base import Context, Line, lines_of
-from probes.parse._app_lines import peel, peel_all
+from probes.parse._app_lines import is_application_log, peel, peel_all
 from probes.parse._app_traceback import tracebacks
 from tests.cases import each
 
@@ -78,6 +78,21 @@ def test_times_say_which_clock_they_are_of() -> None:
     assert (bare.at, bare.clock) == (day, Clock.LOCAL)
     assert short.clock is Clock.YEARLESS
     assert peel(Line(1, "2025-13-45T12:00:00Z x")).at is None
+
+
+@each(
+    ("line", "known"),
+    [
+        ("[2026-11-28 22:00:05,332] [INFO] [logging.py:107:log_dist] [Rank 0] step=10, skipped=2", True),
+        (
+            'time=2026-11-29T10:11:01Z level=INFO source=types.go:130 msg="inference compute" id=GPU-1 library=cuda',
+            True,
+        ),
+        ('time=2026-11-29T10:11:01Z level=INFO source=main.go:130 msg="listening"', False),
+    ],
+)
+def test_the_log_of_a_program_on_gpus_is_known_by_its_logger(line: str, known: bool) -> None:
+    assert is_application_log(peel_all([Line(1, line)], Context("x"))) is known
 
 
 INTERLEAVED = """\

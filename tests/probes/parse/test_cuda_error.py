@@ -105,6 +105,7 @@ def test_assertions_without_an_exception_are_an_error_of_their_own() -> None:
         ("RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered", "illegal_access", 700),
         ('CUDA error at main.cu:87 code=700(cudaErrorIllegalAddress) "cudaDeviceSynchronize()"', "illegal_access", 700),
         ("cuInit(0) returned 802", "system_not_ready", 802),
+        ('msg="unknown error initializing cuda driver library /usr/lib/libcuda.so.550: cuda driver library init failure: 999. see"', "unknown", 999),
         ("cudaDeviceSynchronize failed with error code 700", "illegal_access", 700),
         ("HW Exception by GPU node-1 (Agent handle: 0x5600d3d6b0e0) reason :GPU Hang", "gpu_hang", None),
         ("CUDA Runtime API error 719: unspecified launch failure.", "launch_failure", 719),
