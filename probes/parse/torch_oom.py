@@ -139,8 +139,17 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     return emit.out
 
 
+# What has not happened: WARNING: a larger batch may lead to CUDA out of memory     INFO: CUDA out of memory guard enabled     will retry on CUDA out of memory
+_SPOKEN_OF = lazy(
+    r"(?i)(?:\b(?:can|may|might|could|would)\s(?:also )?(?:cause|lead to|result in|trigger|run into|hit|go|get|raise)|\bto (?:avoid|prevent)|\bin case of|\bwill retry on|\bif|\bwhen|\bcatch(?:es|ing)?"
+    r"|\bhandl(?:es?|ing))\s(?:an? |any |the )?CUDA out of memory|CUDA out of memory (?:guard|handl\w{1,4}|protection|detection|fallback|retry)\b"
+)
+
+
 def _is_oom(text: str) -> bool:
-    return bool(_BARE.search(text) or _OTHERS.search(text)) and not _NCCL.search(text)
+    if _NCCL.search(text) or not (_BARE.search(text) or _OTHERS.search(text)):
+        return False
+    return not _SPOKEN_OF.search(text) or _AMOUNT_RE.search(text) is not None
 
 
 def _core(text: str) -> str:

@@ -160,3 +160,20 @@ def test_units_are_binary(value: int, unit: str) -> None:
     factor = {"B": 2**-20, "KiB": 2**-10, "MiB": 1, "GiB": 2**10, "TiB": 2**20}[unit]
     assert torch_oom.amount(f"{value:,}", unit) == pytest.approx(value * factor, abs=0.001)
     assert torch_oom.amount("many", unit) is None
+
+
+@each(
+    ("line", "many"),
+    [
+        ("INFO: CUDA out of memory guard enabled (retry=3)", 0),
+        ("INFO: will retry on CUDA out of memory", 0),
+        ("WARNING: a larger batch may lead to CUDA out of memory", 0),
+        ("worker 3 died on CUDA out of memory", 1),
+        ("retrying after CUDA out of memory", 1),
+        ("caught CUDA out of memory, halving the batch", 1),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB", 1),
+    ],
+)
+def test_out_of_memory_that_is_only_spoken_of_is_none(line: str, many: int) -> None:
+    found = torch_oom.parse(lines_of(line), Context("x"))
+    assert sum(isinstance(o.value, Event) for o in found) == many
