@@ -73,7 +73,8 @@ def _parts(o: Observation, f: Finding, lang: str) -> Iterator[str]:
     """The event's own subject, where it is a part of the finding's, then what its fact says `which` it is."""
     part = o.subject != f.subject and f.subject in o.subject.ancestors()
     named = o.subject.scope is Scope.PROCESS and f.program is not None  # the program is named beside the title
-    if part and not named and o.subject.id and o.subject.id not in f.title.en:
+    name = subject_name(o.subject, "en") if o.subject.id.isdigit() else o.subject.id  # an 8 may stand for anything
+    if part and not named and name and name not in f.title.en:
         yield subject_name(o.subject, lang)
     spec = vocabulary().get(o.fact)
     if spec is not None and isinstance(o.value, Event):

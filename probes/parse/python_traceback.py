@@ -138,6 +138,11 @@ _GOES_ON = lazy(
 )
 
 _TIMED_OUT = lazy(r"Watchdog caught collective operation timeout")
+# How a rank meets the end of another one; of its own trouble an exception of another kind tells.
+_LOST = lazy(
+    r"NCCL (?:communicator was aborted|error)|ncclRemoteError|DistBackendError|Connection (?:closed|reset) by (?:remote )?peer"
+)
+_OF_PEERS = lazy(r"Connection|BrokenPipe|Timeout|Dist\w{1,20}Error$|CancelledError")
 _PID = lazy(r"\(pid(?:\(s\))? (\d{1,9})")
 _OF_RANK = lazy(
     r"\(RANK (\d{1,6})\)"
@@ -166,6 +171,7 @@ class _Found:
     count: int = 1
     went_on: bool = False
     timed_out: bool = False
+    alone: bool = False
     place: str = ""
 
 
@@ -192,9 +198,12 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """`python_error`, `rank_failed` and `job_terminated` events of the windows."""
     emit = Emitter(NAME, REVISION, context)
     app = peel_all(lines, context)
-    going, waited = _last_work(app), _first_timeout(app)
+    going, waited, lost = _last_work(app), _first_timeout(app), {line.label for line in app if _LOST.search(line.text)}
     for found in _failures(app):
         found.went_on = found.line.number < going.get(found.line.label, 0)
+        found.alone = (
+            found.line.label not in lost and bool(lost and found.line.label) and not _OF_PEERS.search(found.exception)
+        )
         found.timed_out = waited.get(found.line.label, found.line.number) < found.line.number
         _emit(emit, found)
     _app_exit.rank_failures(emit, app)
@@ -321,6 +330,7 @@ def _emit(emit: Emitter, found: _Found) -> None:
         "count": found.count,
         "went_on": found.went_on,
         "timed_out": found.timed_out,
+        "alone": found.alone,
         "rank": line.rank,
         "label": line.label or None,
         "place": found.place or None,
@@ -342,6 +352,8 @@ def _place_of(found: _Found) -> str:
         return _place(found.text, found.line.rank)
     if found.kind in _FILES and (file := _FILE.search(found.text[:1000])):
         return file[1]
+    if found.kind == "exception" and found.line.rank is None and found.line.label.isdecimal():
+        return f"task {found.line.label}"  # srun --label
     if found.kind == "jax_task_lost" and (task := _TASK.search(found.text)):
         return f"{task[1]} {task[2]}"
     if found.kind == "xla_rendezvous" and (threads := _ARRIVED.search(found.text)):

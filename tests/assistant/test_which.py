@@ -54,6 +54,15 @@ def test_every_event_that_names_a_thing_says_how_a_headline_calls_it() -> None:
         assert [n for n in NAMES & spec.fields.keys() if f"{{{n}" not in said] == [], spec.name
 
 
+def test_a_rank_is_named_though_its_number_stands_in_the_title() -> None:
+    text = """[rank8]: Traceback (most recent call last):
+[rank8]:   File "/w/t.py", line 3, in read
+[rank8]: FileNotFoundError: [Errno 2] No such file or directory: '/data/shard_8.bin'
+[rank0]: torch.distributed.DistBackendError: NCCL communicator was aborted on rank 0.
+"""
+    assert "(rank 8)" in diagnose(parse_text("log", text), load()).verdict.text.en
+
+
 LINK = "2026-06-16T16:{}+00:00 n1 kernel: mlx5_core 0000:5e:00.0 ens5: Link {}\n"
 
 
