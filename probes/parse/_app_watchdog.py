@@ -142,11 +142,27 @@ def report(emit: Emitter, lines: Sequence[AppLine]) -> list[Stop]:
             at=line.at,
             clock=line.clock,
         )
+    if not found and (told := next(((line, m) for line in lines if (m := _FIRST.search(line.text))), None)):
+        _passed_on(emit, *told)
     _desync(emit, lines)
     _states(emit, lines)
     if found:
         _summary(emit, found, lines)
     return found
+
+
+def _passed_on(emit: Emitter, line: AppLine, told: re.Match[str]) -> None:
+    """A time-out of which only other ranks tell, that write down what they did: their numbers are not that rank's."""
+    rank = int(told[1])
+    emit.event(
+        "nccl_watchdog_timeout",
+        rank_subject(rank, emit.document),
+        {"rank": rank, "message": excerpt(line.text)},
+        line.number,
+        line.raw,
+        at=line.at,
+        clock=line.clock,
+    )
 
 
 def _desync(emit: Emitter, lines: Sequence[AppLine]) -> None:

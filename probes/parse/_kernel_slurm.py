@@ -14,11 +14,12 @@ STATES = ("node.slurm.held", "node.slurm.reason", "node.slurm.outages")
 TRIGGERS = (
     r"CANCELLED AT", r"STEPD TERMINATED ON", r"Kill task failed", r"to INVAL with reason", r"reported lower than configured", r"Count changed on node",
     r"[Nn]odes? \S{1,200} (?:not|now) responding", r"node \S{1,120} (?:returned to service|state set to)", r"Low \w{1,40} \(reported:", r"etting node \S{1,120} state to D",
-    r"node \S{1,120} reason set to:", r"on node \S{1,120}, draining the node",
+    r"unexpectedly rebooted", r"node \S{1,120} reason set to:", r"on node \S{1,120}, draining the node",
 )  # fmt: skip
 KILL_FAILED = "Kill task failed"
 _HINTS = (
     " responding",
+    "unexpectedly rebooted",
     "to service",
     "state set to",
     "(reported:",
@@ -29,6 +30,8 @@ _HINTS = (
 HINTS = ("CANCELLED AT", "STEPD TERMINATED", KILL_FAILED, "INVAL", "lower than configured", "Count changed", *_HINTS)
 # error: Nodes n[1-2] not responding           error: Nodes n1 not responding, setting DOWN
 _SILENT = r"\b[Nn]odes? (\S{1,4000}) (not responding)(?:, (setting DOWN))?"
+# error: Node n1 unexpectedly rebooted boot_time=1764397401 last response=1764397001
+_REBOOTED = r"\b[Nn]ode (\S{1,120}) (unexpectedly rebooted)"
 # Node n1 now responding           node n1 returned to service           update_node: node n1 state set to IDLE
 _BACK = r"\b[Nn]ode (\S{1,120}) (?:now responding|returned to service|state set to (?:IDLE|RESUME)\b)"
 # drain_nodes: node n1 state set to DRAIN           update_node: node n1 state set to DOWN
@@ -111,7 +114,7 @@ def _states(reading: Reading) -> None:
                 if name in held:
                     held[name] = reasons[name]
             continue
-        back, taken = rx(_BACK).search(text), (_SILENT, _SHORT, _SET, _TAKEN)
+        back, taken = rx(_BACK).search(text), (_SILENT, _REBOOTED, _SHORT, _SET, _TAKEN)
         if found := back or next((m for pattern in taken if (m := rx(pattern).search(text))), None):
             reading.again.add(entry.number)  # understood, though one of them makes the observation
             for name in nodes(found[1]):

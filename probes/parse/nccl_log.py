@@ -16,7 +16,7 @@ from probes.parse._app_emit import Emitter, none_seen
 from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 
 NAME = "nccl-log"
-REVISION = 5
+REVISION = 6
 MAX_RANKS = 4096  # relations kept
 
 TRIGGERS = (

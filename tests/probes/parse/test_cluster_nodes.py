@@ -132,6 +132,11 @@ LINES: list[tuple[str, dict[str, str]]] = [
     ),
     ("error: Setting node n1 state to DOWN with reason:Not responding", {"n1": "Not responding"}),
     (
+        "error: Node n1 unexpectedly rebooted boot_time=1764397401 last response=1764397001",
+        {"n1": "unexpectedly rebooted"},
+    ),
+    ("Node n1 unexpectedly rebooted boot_time=9 last response=8\nnode n1 returned to service", {}),
+    (
         "error: _slurm_rpc_node_registration node=n1: Low RealMemory (reported:15 < 100.00% of configured:20)\n"
         "drain_nodes: node n1 state set to DRAIN",
         {"n1": "Low RealMemory (reported:15 < 100.00% of configured:20)"},

@@ -223,3 +223,17 @@ def test_the_store_that_could_not_be_reached() -> None:
         "[6]: RuntimeError: [6] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store: timeout"
     )
     assert (event.get("kind"), event.get("rank"), event.get("peer_rank")) == ("bootstrap_store", 6, 0)
+
+
+def test_a_time_out_that_only_another_rank_tells_of_is_one_of_the_rank_that_it_names() -> None:
+    line = (
+        "[rank4]:[E1129 10:01:00.2 ProcessGroupNCCL.cpp:1685] [PG ID 2 PG GUID 5(mesh_tp) Rank 0] Received a dump signal due to a collective "
+        "timeout from  rank 6 and we will try our best to dump the debug info. Last enqueued NCCL work: 1221, last completed NCCL work: 1220."
+    )
+    (told,) = (
+        o
+        for o in nccl_log.parse(lines_of(line), Context("x"))
+        if o.fact == "nccl_watchdog_timeout" and o.status is Status.OK
+    )
+    assert isinstance(told.value, Event)
+    assert (told.subject.id, told.value.get("rank"), told.value.get("seq")) == ("6", 6, None)
