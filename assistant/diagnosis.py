@@ -31,7 +31,7 @@ from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, XID_BESIDE
 from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
-from rules.model import FACT, RESTARTS, Bucket, Effect, Severity, Usable
+from rules.model import FACT, RESTARTS, Bucket, Severity, Usable
 from rules.resolve import buckets
 
 
@@ -446,10 +446,9 @@ def sentence_of(findings: Sequence[Finding], facts: FactBase) -> Text:
 
 def ended(findings: Sequence[Finding], facts: FactBase) -> Text | None:
     """Why a job ended although nothing is wrong: its time was over, somebody cancelled it."""
-    ends = [
-        f for f in findings if f.rule.scope is Scope.DOCUMENT and any(e.effect is Effect.ENDS for e in f.rule.explains)
-    ]
-    return sentence_of(ends, facts) if ends else None
+    ends = [f for f in findings if f.severity is Severity.INFO and any(o.fact == "job_terminated" for o in f.events)]
+    first = [f for f in ends if not f.explained_by] or ends
+    return sentence_of(first, facts) if first else None
 
 
 def _answered(question: Question, facts: FactBase) -> Observation | None:

@@ -136,6 +136,7 @@ _GOES_ON = lazy(
     r"(?i)\b(?:step|iter|iteration|epoch|batch)s?\b['\"]?\s{0,4}[:=\[ ]\s{0,4}\d.{0,200}\b(?:loss|lr|time|s/it|it/s|acc)|HTTP/\d\.\d\" 2\d\d\b"
     r"|\btraining (?:finished|completed?|done)\b"
 )
+_FINISHED = lazy(r"(?i)^.{0,80}\btraining (?:finished|completed?|done)\b(?! (?:with|in) (?:error|fail))")
 
 _TIMED_OUT = lazy(r"Watchdog caught collective operation timeout")
 # How a rank meets the end of another one; of its own trouble an exception of another kind tells.
@@ -199,8 +200,10 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     emit = Emitter(NAME, REVISION, context)
     app = peel_all(lines, context)
     going, waited, lost = _last_work(app), _first_timeout(app), {line.label for line in app if _LOST.search(line.text)}
+    # torch marks the lines of an exception with the rank, the program's own it does not: that it came to its end is of all
+    finished = max((line.number for line in app if not line.label and _FINISHED.search(line.text)), default=0)
     for found in _failures(app):
-        found.went_on = found.line.number < going.get(found.line.label, 0)
+        found.went_on = found.line.number < max(going.get(found.line.label, 0), finished)
         found.alone = (
             found.line.label not in lost and bool(lost and found.line.label) and not _OF_PEERS.search(found.exception)
         )

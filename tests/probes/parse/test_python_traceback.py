@@ -160,6 +160,12 @@ def test_a_checkpoint_names_the_rank_whose_part_failed() -> None:
     assert [e.get("rank") for e in events(text, "python_error")] == [13]
 
 
+@each(("last", "went_on"), [("Training finished\n", True), ("step 110 | loss 2.0 | 1.8 s/it\n", False), ("", False)])
+def test_a_job_that_came_to_its_end_got_over_the_exception_of_a_rank(last: str, went_on: bool) -> None:
+    text = f'[rank5]: Traceback (most recent call last):\n[rank5]:   File "/w/e.py", line 3, in f\n[rank5]: ValueError: bad sample\n{last}'
+    assert [e.get("went_on") for e in events(text, "python_error")] == [went_on]
+
+
 SRUN = "srun: error: gpu-9: task 9: {}\n"
 CANCELLED = "slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2025-11-15T00:00:00 ***\n"
 
