@@ -132,7 +132,7 @@ def test_what_a_harmless_root_explains_is_harmless() -> None:
     rank = Subject(Scope.RANK, "0", job)
     d = judge(
         see("job_terminated", Event(None, {"reason": "preempted"}), Subject(Scope.JOB, "j", job)),
-        see("rank_failed", Event(None, {"exitcode": 1}), rank),
+        see("rank_failed", Event(None, {"exitcode": 1, "echo": False}), rank),
     )
     assert {f.rule.id: str(f.role) for f in d.findings} == {"job-preempted": "root", "rank-failed": "symptom"}
     assert (d.verdict.state, d.exit) == (State.OK, Exit.OK)
