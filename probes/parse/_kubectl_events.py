@@ -146,14 +146,15 @@ def described(found: Sequence[Row], kind: str, name: str, host: str, told: Told)
     for row in found:
         if row.reason in READY or row.reason in _PRESSED:
             out += _state(row, found, name if kind == "node" else "", host, told)
-        elif row.type == "Warning" and row.reason not in PASSED and not _overcome(row, found):
+        elif row.type == "Warning" and row.reason not in PASSED and not overcome(row, found):
             of_node = kind == "node" or row.reason in ("EvictionThresholdMet", "SystemOOM")
             whose = (name or UNNAMED) if kind == "pod" else name
             out.append(warning(row.reason, row.message, "node" if of_node else kind, whose if not of_node or kind == "node" else "", host, row.line, told))  # fmt: skip
     return _once(out)
 
 
-def _overcome(row: Row, found: Sequence[Row]) -> bool:
+def overcome(row: Row, found: Sequence[Row]) -> bool:
+    """Whether a later event among `found`, those of one object, says that what `row` warns of is over."""
     after = {"Scheduled"} if row.reason in _UNTIL_PLACED else {"Started"} if row.reason in _UNTIL_STARTED else set()
     return any(r.type == "Normal" and r.reason in after and r.age <= row.age for r in found)
 

@@ -16,9 +16,20 @@ from knowledge.observation import Observation, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells
-from probes.parse._kubectl_events import LONGEST, PASSED, PROVIDES, READY, goes_on, longer, seconds, warning
+from probes.parse._kubectl_events import (
+    LONGEST,
+    PASSED,
+    PROVIDES,
+    READY,
+    Row,
+    goes_on,
+    longer,
+    overcome,
+    seconds,
+    warning,
+)
 
-NAME, REVISION = "kubectl-events", 4
+NAME, REVISION = "kubectl-events", 5
 # LAST SEEN   TYPE      REASON             OBJECT                    MESSAGE           NAMESPACE ahead of them, more with -o wide
 _HEAD = re.compile(
     r"(?:NAMESPACE\s{1,80})?LAST SEEN\s{1,40}TYPE\s{1,40}REASON\s{1,80}OBJECT\s{1,260}.{0,200}\bMESSAGE\b.{0,200}"
@@ -41,6 +52,10 @@ def parse(text: str, context: Context) -> list[Observation]:
     rows = _rows(text)
     listed = any(_HEAD.fullmatch(line.text[:600].rstrip()) for line in lines_of(text))
     pods = _pods([row for row, _ in rows])
+    own: dict[tuple[str, str], list[Row]] = defaultdict(list)  # by object
+    for row, line in rows:
+        event = Row(row["TYPE"], row["REASON"], seconds(row["LAST_SEEN"]), row["MESSAGE"], line)
+        own[row.get("NAMESPACE", ""), row["OBJECT"].lower()].append(event)
     for row, line in rows:
         kind, _, name = row["OBJECT"].partition("/")
         if kind.lower() == "node" and row["REASON"] in READY:
@@ -48,13 +63,19 @@ def parse(text: str, context: Context) -> list[Observation]:
             told = _told("node.kubernetes.ready", node(name), READY[row["REASON"]], line, context)
             if name not in ready or age < ready[name][0]:
                 ready[name] = age, told
-        elif row["TYPE"] == "Warning" and row["REASON"] not in PASSED:
+        elif row["TYPE"] == "Warning" and row["REASON"] not in PASSED and not _over(row, line, own):
             out.append(_warning(row, kind.lower(), name, pods, line, context))
     seen = {o.fact for o in out}
     absent = [f for f in PROVIDES if listed and f not in seen and not f.startswith(("node.", "kubernetes_condition"))]
     here, source = node(context.host), context.at(NAME, REVISION)
     out += [Observation(fact, here, None, Status.NONE_SEEN, source) for fact in absent]
     return [*out, *(told for _, told in ready.values())]
+
+
+def _over(row: dict[str, str], line: Line, own: Mapping[tuple[str, str], Sequence[Row]]) -> bool:
+    """Whether its object got over what an event warns of."""
+    events = own[row.get("NAMESPACE", ""), row["OBJECT"].lower()]
+    return any(overcome(event, events) for event in events if event.line is line)
 
 
 def _rows(text: str) -> list[tuple[dict[str, str], Line]]:

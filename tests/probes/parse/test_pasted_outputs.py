@@ -280,6 +280,18 @@ DESCRIBED = (
 )
 
 
+@each(("started", "left"), [("1m", []), ("5m", ["FailedMount"]), ("", ["FailedMount"])])
+def test_a_warning_that_its_pod_got_over_is_none(started: str, left: list[str]) -> None:
+    text = (
+        "LAST SEEN   TYPE      REASON        OBJECT     MESSAGE\n"
+        "2m          Warning   FailedMount   pod/t-2    MountVolume.SetUp failed\n"
+        "1m          Normal    Started       pod/t-3    Started container main\n"
+    )
+    text += f"{started:11} Normal    Started       pod/t-2    Started container main\n" if started else ""
+    found = [o.value.get("reason") for o in read(kubectl_events.FORMAT, text) if isinstance(o.value, Event)]
+    assert found == left
+
+
 @each(("form", "text"), [(kubectl_events.FORMAT, LISTED), (kubectl_pods.FORMAT, DESCRIBED)])
 def test_an_event_whose_message_goes_on_is_one_event_of_one_pod(form: DocumentFormat, text: str) -> None:
     found = [o for o in read(form, text) if isinstance(o.value, Event)]
