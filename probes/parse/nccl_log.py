@@ -16,7 +16,7 @@ from probes.parse._app_emit import Emitter, none_seen
 from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 
 NAME = "nccl-log"
-REVISION = 6
+REVISION = 7
 MAX_RANKS = 4096  # relations kept
 
 TRIGGERS = (
@@ -25,6 +25,7 @@ TRIGGERS = (
     r"NCCL INFO \S+:\d+ -> [1-8]|setting up NCCL communicator|Transport retry count exceeded",
     r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: (?:[^N]|N[^C])|Failed to open libibverbs|NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
     r"\] \[(?:send|receive)\] via NET/|\bm(?:ax|in)_nodes +: \d|\bgroup_world_size=\d|\bnnodes[=:] ?\d|SLURM_(?:JOB_NUM_|N)NODES=\d",
+    r"CANCELLED AT |got signal: 15|death signal, shutting down|Node failure on ",
     *_app_watchdog.TRIGGERS,
 )
 _SNIFF = lazy(
@@ -83,13 +84,32 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     emit = Emitter(NAME, REVISION, context)
     app = peel_all(lines, context)
     ranks = _ranks(app)
+    ends = [line for line in app if _ENDED.search(line.text)]
     for found in _errors(app, ranks):
+        if found.fields.get("kind") in _PARTED and any(_follows(found.line, end) for end in ends):
+            found.fields["kind"] = "after_end"
         _emit(emit, found)
     _app_watchdog.report(emit, app)
     _facts(emit, app)
     _relations(emit, app)
     none_seen(emit, ("nccl_error", "nccl_watchdog_timeout", "nccl_desync"), app)
     return emit.out
+
+
+# slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT ... ***     SignalException: Process 9 got signal: 15     Received 15 death signal, shutting down workers
+_ENDED = lazy(
+    r"CANCELLED AT |got signal: 15\b|Received .{1,40} death signal, shutting down|srun: error: Node failure on "
+)
+# What a rank says when the others are gone; an adapter or a cable tells more.
+_PARTED = frozenset({"aborted", "connection_closed", "connection_reset", "connection_aborted", "socket_refused", "remote_error", "other"})  # fmt: skip
+_SOON, _NEAR = 300 * 10**9, 400  # ns, lines: the next run may write into the same log
+
+
+def _follows(line: AppLine, end: AppLine) -> bool:
+    """Whether a line is of a job that was just ended from outside."""
+    timed = line.at is not None and end.at is not None and line.clock is end.clock
+    soon = line.at - end.at <= _SOON if timed and line.at is not None and end.at is not None else True
+    return end.number < line.number <= end.number + _NEAR and soon
 
 
 def _ranks(app: Sequence[AppLine]) -> dict[tuple[str, str], int]:

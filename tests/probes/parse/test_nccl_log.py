@@ -237,3 +237,23 @@ def test_a_time_out_that_only_another_rank_tells_of_is_one_of_the_rank_that_it_n
     )
     assert isinstance(told.value, Event)
     assert (told.subject.id, told.value.get("rank"), told.value.get("seq")) == ("6", 6, None)
+
+
+END = "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-11-29T07:01:10 DUE TO TIME LIMIT ***"
+LOST = "[rank3]: torch.distributed.DistBackendError: NCCL communicator was aborted on rank 3."
+RETRY = "n1:1:2 [3] net_ib.cc:9 NCCL WARN NET/IB: Got completion from peer 10.2.3.9<48112> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=1"
+
+
+@each(
+    ("lines", "kinds"),
+    [
+        ((END, LOST), ["after_end"]),
+        ((LOST, END), ["aborted"]),  # what came before it is not its echo
+        ((END, RETRY), ["ib_completion"]),  # a cable tells more than that the others are gone
+        ((END, *["step 1"] * 500, LOST), ["aborted"]),  # another run writes into the same log
+        ((f"2026-11-29 07:01:10 {END}", f"2026-11-29 07:31:10 {LOST}"), ["aborted"]),
+    ],
+)
+def test_what_ranks_lose_once_the_job_was_ended_is_an_echo(lines: tuple[str, ...], kinds: list[str]) -> None:
+    found = nccl_log.parse(lines_of("\n".join(lines)), Context("x"))
+    assert [o.value.get("kind") for o in found if o.fact == "nccl_error" and isinstance(o.value, Event)] == kinds
