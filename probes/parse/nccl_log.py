@@ -25,7 +25,7 @@ TRIGGERS = (
     r"NCCL INFO \S+:\d+ -> [1-8]|setting up NCCL communicator|Transport retry count exceeded",
     r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: (?:[^N]|N[^C])|Failed to open libibverbs|NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
     r"\] \[(?:send|receive)\] via NET/|\bm(?:ax|in)_nodes +: \d|\bgroup_world_size=\d|\bnnodes[=:] ?\d|SLURM_(?:JOB_NUM_|N)NODES=\d",
-    r"CANCELLED AT |got signal: 15|death signal, shutting down|Node failure on ",
+    r"CANCELLED AT |got signal: 15|death signal, shutting down|Node failure on |srun: error: \S+: tasks? [0-9,\-]+: |failed \(exitcode: -\d",
     *_app_watchdog.TRIGGERS,
 )
 _SNIFF = lazy(
@@ -85,8 +85,11 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     app = peel_all(lines, context)
     ranks = _ranks(app)
     ends = [line for line in app if _ENDED.search(line.text)]
+    died = next((line for line in app if _FAILED.search(line.text)), None)
+    died = died if died is not None and _BY_SIGNAL.search(died.text) else None
     for found in _errors(app, ranks):
-        if found.fields.get("kind") in _PARTED and any(_follows(found.line, end) for end in ends):
+        gone = died is not None and abs(found.line.number - died.number) <= _NEAR
+        if found.fields.get("kind") in _PARTED and (gone or any(_follows(found.line, end) for end in ends)):
             found.fields["kind"] = "after_end"
         _emit(emit, found)
     _app_watchdog.report(emit, app)
@@ -99,6 +102,11 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
 # slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT ... ***     SignalException: Process 9 got signal: 15     Received 15 death signal, shutting down workers
 _ENDED = lazy(
     r"CANCELLED AT |got signal: 15\b|Received .{1,40} death signal, shutting down|srun: error: Node failure on "
+)
+# srun: error: n4: task 3: Killed     failed (exitcode: -11) local_rank: 3 (pid: 7): of the first that a launcher tells, what ended it was no other rank
+_FAILED = lazy(r"srun: error: \S{1,80}: tasks? [0-9,\-]{1,80}: |failed \(exitcode: -?\d")
+_BY_SIGNAL = lazy(
+    r": (?:Killed|Segmentation fault|Bus error|Illegal instruction|Out [Oo]f [Mm]emory)\b|exitcode: -(?:4|7|8|9|11)\)"
 )
 # What a rank says when the others are gone; an adapter or a cable tells more.
 _PARTED = frozenset({"aborted", "connection_closed", "connection_reset", "connection_aborted", "socket_refused", "remote_error", "other"})  # fmt: skip

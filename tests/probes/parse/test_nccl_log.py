@@ -251,9 +251,16 @@ RETRY = "n1:1:2 [3] net_ib.cc:9 NCCL WARN NET/IB: Got completion from peer 10.2.
         ((LOST, END), ["aborted"]),  # what came before it is not its echo
         ((END, RETRY), ["ib_completion"]),  # a cable tells more than that the others are gone
         ((END, *["step 1"] * 500, LOST), ["aborted"]),  # another run writes into the same log
+        # the first that a launcher tells of was killed: nobody's end but its own. Of one that failed first the others are killed
+        ((LOST, "srun: error: n4: task 3: Killed"), ["after_end"]),
+        ((LOST, "E1128 api.py:869] failed (exitcode: -11) local_rank: 3 (pid: 7) of binary: python"), ["after_end"]),
+        ((LOST, "srun: error: n4: task 3: Exited with exit code 1", "srun: error: n5: tasks 0-7: Killed"), ["aborted"]),
+        ((LOST, "E1128 api.py:869] failed (exitcode: -6) local_rank: 3 (pid: 7) of binary: python"), ["aborted"]),
         ((f"2026-11-29 07:01:10 {END}", f"2026-11-29 07:31:10 {LOST}"), ["aborted"]),
     ],
 )
-def test_what_ranks_lose_once_the_job_was_ended_is_an_echo(lines: tuple[str, ...], kinds: list[str]) -> None:
+def test_what_ranks_lose_once_the_job_or_another_rank_ended_is_an_echo(
+    lines: tuple[str, ...], kinds: list[str]
+) -> None:
     found = nccl_log.parse(lines_of("\n".join(lines)), Context("x"))
     assert [o.value.get("kind") for o in found if o.fact == "nccl_error" and isinstance(o.value, Event)] == kinds
