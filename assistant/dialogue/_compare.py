@@ -221,13 +221,18 @@ def words(query: Query, lang: str) -> Reply | None:
     """Two things that a sentence compares by name ("SM active vs occupancy"); None when it does not compare."""
     found: dict[str, Topic] = {}
     for side in _sides(query):
-        best = next((t for t in search(side, 3) if meant(t, Query(side, lang, query.intent))), None)
+        best = next((t for t in search(side, 3) if _is_thing(t.id) and meant(t, Query(side, lang, query.intent))), None)
         if best is not None:
             found.setdefault(best.id, best)
     if len(found) < 2:
         return None
     pages = [(name, sheet) for name in found if (sheet := page(name, lang)) is not None]
     return of_models(pages, lang) if all(_figures(sheet) for _, sheet in pages) else _side_by_side(pages, lang)
+
+
+def _is_thing(name: str) -> bool:
+    """Whether a page is of something that can be compared, and not of a problem that is found or a way to do something."""
+    return name.partition(" ")[0] not in ("rule", "symptom", "hypothesis", "runbook", "howto")
 
 
 def numbers(query: Query) -> tuple[int, ...]:

@@ -46,6 +46,9 @@ _BESIDE = 0.1
 _OF_REASON = _Least(0.8, 6.5)  # why is it so of a thing of which nothing is said to be wrong
 _OF_TROUBLE = _Least(0.95, 9.0)  # ... and of one that is slow or fails, where it is the same question
 _OF_SIGN = _Least(0.8, 7.0)  # what it means that something is low or fails
+# How two things differ is answered by their pages: an entry that shares their names with it may be of something else about them.
+_OF_DIFFERENCE = 0.85
+_DIFFERS = lazy(r"(?<![a-z])differ(?:s|ence|ences|ent)?(?![a-z])|区别|差别|有什么不同", re.IGNORECASE)
 LOOKS = (Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE)
 _WITH_SIGNS = _Least(0.7, 9.0)  # where a remedy is asked for something that is wrong
 # how do I | best way to | difference between | which should I | is it worth | pros and cons | do we need
@@ -89,7 +92,7 @@ _POINTS = lazy(
 
 # is bf16 slower than fp16 | are L40S cheaper than A100: one kind of thing against another, and no machine that has become slower
 _OF_TWO_KINDS = lazy(
-    r"(?<![a-z])(?:is|are|would|will) (?!(?:it|this|that|they|my|our|the)(?![a-z]))[a-z0-9 _.-]{1,30}?(?:be |much |a lot |really )?(?:slower|faster|better|worse|cheaper|safer) (?:than|on|for|with)(?![a-z])",
+    r"(?<![a-z])(?:is|are|would|will) (?!(?:it|this|that|they|my|our|the)(?![a-z]))[a-z0-9 _.-]{1,30}?(?:be |much |a lot |really )?(?:slower|faster|better|worse|cheaper|safer) (?:than|on|for|with)(?![a-z])(?! (?:all )?(?:the |its |my |our )?(?:others?|rest|peers?|neighbou?rs?|usual|before|normal|yesterday)(?![a-z]))",
     re.IGNORECASE,
 )
 _DIGIT = lazy("[0-9]")
@@ -134,7 +137,8 @@ def general(r: Reading, intent: Intent) -> General:
     if near is None or least is None:
         return General(outright=outright, looks=not of_kind)
     held = _FEW if outright and intent in (Intent.EXPLAIN, Intent.UNKNOWN) and near.score >= _WHOLE else least.held
-    taken = near.score >= least.share and near.held >= held
+    share = max(least.share, _OF_DIFFERENCE) if _DIFFERS.search(r.said) else least.share
+    taken = near.score >= share and near.held >= held
     return General(near.id if taken else "", near.score, outright, not of_kind)
 
 

@@ -475,6 +475,26 @@ _PART_OF_IT = lazy(
 
 
 _OF_REQUEST = f"{ADVICE}other-gpus-than-requested"
+_RUNNERS = lazy(r"ollama|llama[ ._-]?cpp|llama-server|lm ?studio|gguf", re.IGNORECASE)
+# What is graver than a program that does not find its GPU, or results that differ: it is looked at first.
+_GRAVER = lazy(
+    r"(?<![a-z])(?:no devices were found|fallen off|fell off|off the bus|uncorrectable|ecc errors?)(?![a-z])|掉卡|掉线|不可纠正|ecc ?错误",
+    re.IGNORECASE,
+)
+_BEHIND_GRAVER = ("torch-runs-on-cpu", "ollama-on-cpu", "reproducible-training", "rank-zero-memory", "bonded-nics")
+
+
+def _is_of(page: str, r: Reading) -> bool:
+    """Whether an entry that the words ask for is of what the sentence names: that of rank 0 of no other rank, that of ollama of no
+    other server, and none of them where a fault is told."""
+    entry, of = page.removeprefix(ADVICE), r.found.slots
+    if entry in _BEHIND_GRAVER and (of.xid or of.sxid or _GRAVER.search(r.said)):
+        return False
+    if entry == "rank-zero-memory" and (of.gpu or of.rank):
+        return set(map(str, (*of.gpu, *of.rank))) == {"0"}
+    return entry != "ollama-on-cpu" or _RUNNERS.search(r.said) is not None
+
+
 _SEES_MANY = lazy(
     r"(?<![a-z])(?:sees?|saw|shows?|finds?|gets?|got)\s+(?:only |just |me )*(?:[0-9]{1,2}|one|two|three|four|six|seven|eight|all)(?: of (?:the )?[0-9]{1,2}| of them|(?: [0-9]{1,2})? (?:gpus?|cards?))?(?=\s*(?:[,.;?!]|$)|\s+(?:why|in|inside|instead|of|gpus?|cards?)(?![a-z]))"
     r"|(?:看到|看见|识别到|识别出|认到)了?\s*(?:全部|所有|[0-9]{1,2}|[一两二三四五六七八])\s*(?:张|块|个|卡|的|gpu)",
@@ -501,6 +521,8 @@ def _page(r: Reading) -> str:
         return ""  # a switch's code says more of reboot or return than what holds of GPUs
     if page == _OF_REQUEST and not _counts_only(r):
         return ""  # a GPU that broke is missing to the job as well
+    if not _is_of(page, r):
+        return ""
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
     reports = reports and not advised.of_reports(page.removeprefix(ADVICE))
     judges = (asks_usual(r.said) or _FINE_AT_END.search(r.said)) and figures.measures(r.said)
