@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assistant.dialogue import _reckoned
+from assistant.dialogue import _part_heat, _reckoned
 from assistant.dialogue._pages import data_of
+from assistant.intent.part_heat import PartHeat
 from assistant.intent.sums import GPU_HOURS, Interrupted, Memory, Mfu, Saves, Saving, asked
 from assistant.render.sheet import Items
 from assistant.reply import Reply
@@ -39,6 +40,8 @@ def answer(query: Query, lang: str) -> Reply | None:
         return _saving(found, lang)
     if isinstance(found, Memory):
         return _memory(found, lang)
+    if isinstance(found, PartHeat):
+        return _part_heat.answer(found, lang)
     return _reckoned.answer(found, lang) if found is not None else None
 
 

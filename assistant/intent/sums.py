@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from assistant.intent.part_heat import PartHeat, part_heat
 from assistant.intent.reckoned import (
     KV,
     CudaOnDriver,
@@ -82,14 +83,14 @@ class Memory(NamedTuple):
     gpus: int  # 0: nobody said
 
 
-Sum = Saves | Interrupted | Mfu | Saving | Memory | CudaOnDriver | KvCache | TokenCost | Scaled
+Sum = Saves | Interrupted | Mfu | Saving | Memory | CudaOnDriver | KvCache | TokenCost | Scaled | PartHeat
 
 
 def asked(text: str) -> Sum | None:
     """The sum that a sentence asks for; None where it asks for none, or says too little to make one."""
     if len(text) > _MOST or not any(map(str.isdigit, text)):
         return None
-    figured = cuda_on_driver(text) or kv_cache(text) or token_cost(text) or scaled(text)
+    figured = part_heat(text) or cuda_on_driver(text) or kv_cache(text) or token_cost(text) or scaled(text)
     return figured or _saving(text) or _mfu(text) or _saves(text) or _interrupted(text) or _memory(text)
 
 
