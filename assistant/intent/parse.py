@@ -568,6 +568,9 @@ _REASONS = lazy(
 _FINE_AT_END = lazy(
     r"[0-9]\s?%[^,?，？]{0,12}[,，.]?\s*(?:ok|okay|fine|good|bad|low|normal)\s*[?？]*\s*$", re.IGNORECASE
 )
+_OK_AT_END = lazy(
+    r"(?<![a-z])(?:ok|okay|fine|good|bad|safe|normal|usual|expected|too (?:hot|high|low))\s*[?？]*\s*$", re.IGNORECASE
+)
 _QUESTION = lazy(
     r"(?<![a-z])(?:how|what|which|when|where|why|should|can|could|is|are|do|does|worth)(?![a-z])|[?？吗哪几]|怎|如何|什么|多少|多久|要不要|该不该|能不能|会不会|是不是|合适|区别|值得|还是(?=[a-z直先重换报返送停用选]| [a-z])",
     re.IGNORECASE,
@@ -640,6 +643,9 @@ def _stating(
         intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
     if intent in _READS and compared.lists(states.observations):
         intent = Intent.VERDICT if asks_usual(said) else Intent.DIAGNOSE  # nor of a list which of them stands out
+    facts = {o.fact for o in states.observations}
+    if intent in _READS and "gpu.name" in facts and len(facts) > 1 and _OK_AT_END.search(r.said):
+        intent = Intent.VERDICT  # "memory temp 98 on an H100 ok?": its value is judged, whatever is known of the model
     return intent, signs, states, pairs
 
 

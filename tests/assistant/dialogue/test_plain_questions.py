@@ -76,6 +76,8 @@ def first(said: str) -> str:
         ("CPU temp 95 on the gpu node", "^Too hot: CPU at 95 °C"),
         ("nvme at 55C, worry?", "^In order: drive at 55 °C"),
         ("nvswitch temperature 85, is it too hot", "^It depends: 85 °C of an NVSwitch"),
+        ("memory temp 98 on an H100 ok?", "^Only for what runs already.*98 °C"),
+        ("gpu temp 92 on an H100 ok?", "^No: the core temperature of one GPU is 92 °C"),
         ("gpu temp 88 ok?", "^No: the core temperature of one GPU is 88 °C"),
         ("KV cache for llama 3 70b at 128k context?", "^40 GiB for one request"),
         ("llama 3 8b kv cache 8k batch 32", "^32 GiB for 32 requests"),
