@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.dialogue import _part_heat, _reckoned
 from assistant.dialogue._pages import data_of
 from assistant.intent.part_heat import PartHeat
-from assistant.intent.sums import GPU_HOURS, Interrupted, Memory, Mfu, Saves, Saving, asked
+from assistant.intent.sums import GPU_HOURS, Interrupted, Memory, Mfu, Saves, Saving, TrainingTime, asked
 from assistant.render.sheet import Items
 from assistant.reply import Reply
 from knowledge.language import Text
@@ -36,6 +36,8 @@ def answer(query: Query, lang: str) -> Reply | None:
         return _interrupted(found, lang)
     if isinstance(found, Mfu):
         return _mfu(found, lang)
+    if isinstance(found, TrainingTime):
+        return _training_time(found, lang)
     if isinstance(found, Saving):
         return _saving(found, lang)
     if isinstance(found, Memory):
@@ -168,6 +170,27 @@ def _mfu(f: Mfu, lang: str) -> Reply:
         "每参数每 token 6 FLOP（前向 2、反向 4）；attention 另计：每 token 12 × 层数 × 宽度 × 序列长度。",
     )
     return _reply(head, (more,), ("range mfu",), lang, mfu_percent=round(share, 2), peak_tflops=peak)
+
+
+_USUAL_MFU = (0.4, 0.3, 0.5)  # the usual one first: Llama 3 reports 38 to 43 % (arXiv 2407.21783)
+
+
+def _training_time(f: TrainingTime, lang: str) -> Reply:
+    peak = f.model.peak("bf16") or 0.0
+    flop = 6 * f.parameters * f.tokens
+    usual, slow, fast = (flop / (f.gpus * peak * 1e12 * share) / 3600 for share in _USUAL_MFU)
+    tokens = f"{f.tokens / 1e12:g}T" if f.tokens >= 1e12 else f"{f.tokens / 1e9:g}B"
+    head = Text(
+        f"About {_long(usual, 'en')} at 40 % MFU ({_long(fast, 'en')} at 50 %, {_long(slow, 'en')} at 30 %): {f.parameters / 1e9:g}B on {tokens} tokens with {f.gpus:,} {f.model.title}, {usual * f.gpus:,.0f} GPU-hours.",
+        f"MFU 40 % 时约 {_long(usual, 'zh')}（50 % 时 {_long(fast, 'zh')}，30 % 时 {_long(slow, 'zh')}）：{f.parameters / 1e9:g}B、{tokens} token、{f.gpus:,} 块 {f.model.title}，共 {usual * f.gpus:,.0f} GPU 小时。",
+    )
+    more = Text(
+        f"6 x parameters x tokens / (GPUs x {peak:g} dense BF16 TFLOP/s x MFU). Add 10 to 20 % for restarts, evaluations and checkpoints; of an MoE count the active parameters.",
+        f"6 × 参数量 × token 数 ÷（卡数 × 稠密 BF16 {peak:g} TFLOP/s × MFU）。另加 10 至 20 % 用于重启、评估与存盘；MoE 只计激活参数。",
+    )
+    return _reply(
+        head, (more,), ("advice training-time",), lang, hours=round(usual, 1), gpu_hours=round(usual * f.gpus)
+    )
 
 
 def _saving(f: Saving, lang: str) -> Reply:

@@ -664,7 +664,7 @@ _ASKS_FINE = lazy(
     _I,
 )
 _NO_HEAT = lazy(
-    r"(?<![a-z])(?:cpus?|nvme|ssds?|disks?|drives?|inlet|outlet|ambient|coolant|water|liquid|loop|room|optics?|transceivers?|switch\w*|nics?|hcas?|psus?|dimms?|bmc|fan|throttl\w*|mhz|slow\w*|shut\w*)(?![a-z])|进风|出风|水温|机房|环境|光模块|交换机|网卡|电源|硬盘|风扇|降频|慢",
+    r"(?<![a-z])(?:cpus?|nvme|ssds?|disks?|drives?|inlet|outlet|ambient|coolant|water|liquid|loop|room|optics?|transceivers?|switch\w*|nics?|hcas?|psus?|dimms?|bmc|vrms?|backplanes?|racks?|chassis|chipsets?|pch|mainboards?|motherboards?|exhaust|raid|hba|infiniband|connectx|mlx5\w*|fan|throttl\w*|mhz|slow\w*|shut\w*)(?![a-z])|进风|出风|水温|机房|机柜|机箱|背板|主板|芯片组|处理器|内存条|环境|光模块|交换机|网卡|电源|硬盘|风扇|降频|慢",
     _I,
 )
 

@@ -486,9 +486,11 @@ _BEHIND_GRAVER = ("torch-runs-on-cpu", "ollama-on-cpu", "reproducible-training",
 
 def _is_of(page: str, r: Reading) -> bool:
     """Whether an entry that the words ask for is of what the sentence names: that of rank 0 of no other rank, that of ollama of no
-    other server, and none of them where a fault is told."""
+    other server, none of speed where the job stands still, and none of them where a fault is told."""
     entry, of = page.removeprefix(ADVICE), r.found.slots
     if entry in _BEHIND_GRAVER and (of.xid or of.sxid or _GRAVER.search(r.said)):
+        return False
+    if entry == "scaling-efficiency" and _STOPPED.search(r.said):
         return False
     if entry == "rank-zero-memory" and (of.gpu or of.rank):
         return set(map(str, (*of.gpu, *of.rank))) == {"0"}

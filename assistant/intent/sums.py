@@ -62,6 +62,15 @@ class Mfu(NamedTuple):
     fp8: bool
 
 
+class TrainingTime(NamedTuple):
+    """A training whose duration is asked."""
+
+    parameters: float
+    tokens: float
+    gpus: int
+    model: GpuSpec
+
+
 class Saving(NamedTuple):
     """Utilisation that is raised."""
 
@@ -83,7 +92,9 @@ class Memory(NamedTuple):
     gpus: int  # 0: nobody said
 
 
-Sum = Saves | Interrupted | Mfu | Saving | Memory | CudaOnDriver | KvCache | TokenCost | Scaled | PartHeat
+Sum = (
+    Saves | Interrupted | Mfu | Saving | Memory | CudaOnDriver | KvCache | TokenCost | Scaled | TrainingTime | PartHeat
+)
 
 
 def asked(text: str) -> Sum | None:
@@ -91,7 +102,9 @@ def asked(text: str) -> Sum | None:
     if len(text) > _MOST or not any(map(str.isdigit, text)):
         return None
     figured = part_heat(text) or cuda_on_driver(text) or kv_cache(text) or token_cost(text) or scaled(text)
-    return figured or _saving(text) or _mfu(text) or _saves(text) or _interrupted(text) or _memory(text)
+    if figured is not None:
+        return figured
+    return _training_time(text) or _saving(text) or _mfu(text) or _saves(text) or _interrupted(text) or _memory(text)
 
 
 # --- counts -------------------------------------------------------------------------------
@@ -290,6 +303,35 @@ def _mfu(text: str) -> Mfu | None:
     return Mfu(parameters, rate * (gpus or 1) if each else rate, gpus or 1, model, "fp8" in text.casefold())
 
 
+# 1T tokens | 15 trillion tokens | 2 万亿 token
+_ALL_TOKENS = lazy(
+    r"(?<![\w.])(?P<n>[0-9]+(?:\.[0-9]+)?)\s?(?P<u>t|trillion|b|billion|万亿|亿)\s?(?:个\s?)?(?:tok(?:en)?s?|词元)(?!\s?(?:/|per|每))",
+    _I,
+)
+_HOW_LONG = lazy(
+    r"(?<![a-z])(?:how (?:long|many (?:days|weeks|hours))|time to train|duration|days?|weeks?)(?![a-z])|多久|多长时间|几天|多少天|几周|多少小时",
+    _I,
+)
+
+
+def _training_time(text: str) -> TrainingTime | None:
+    tokens, named = _ALL_TOKENS.search(text), MODEL.search(text)
+    if tokens is None or named is None or not _HOW_LONG.search(text):
+        return None
+    rest = f"{text[: tokens.start()]} {text[tokens.end() :]}"
+    size, gpus = _PARAMETERS.search(rest), _count(_GPUS, rest)
+    specs = candidates(named[0].strip(" ,").rstrip("sS"))
+    model = max(specs, key=lambda s: s.peak("bf16") or 0.0) if specs else None
+    if size is None or not gpus or model is None or not model.peak("bf16"):
+        return None
+    return TrainingTime(
+        float(size["n"]) * _OF[size["u"][0].casefold()],
+        float(tokens["n"]) * _OF[tokens["u"][0].casefold()],
+        gpus,
+        model,
+    )
+
+
 # --- utilisation --------------------------------------------------------------------------
 
 _RAISED = lazy(
@@ -392,7 +434,8 @@ def _memory(text: str) -> Memory | None:
     said, text = text, _HAN_CARDS.sub(lambda m: _COUNTS[m[0].casefold()], _with_size(text))
     size = _PARAMETERS.search(text)
     specs, gib = _specs(text), _GIB.search(text)
-    placed = (specs or gib is not None) and (
+    each = float(gib[1]) if gib else 0.0 if specs else _of_games(text)
+    placed = (specs or each) and (
         _ASKS_PLACE.search(text) is not None or _IS_OK.search(text) is not None or _nothing_else(text)
     )
     loading = bool(specs) and _LOADING.search(text) is not None
@@ -410,12 +453,24 @@ def _memory(text: str) -> Memory | None:
     # of several sizes of a model the smallest: what fits there fits the others
     model = min(specs, key=lambda s: s.memory_gib or 0.0) if specs else None
     gpus = _count(_GPUS, text) or (1 if _ONE.search(text) else 0)
-    if not gpus and (specs or gib) and not _MANY.search(text) and (_YES_OR_NO.search(text) or _nothing_else(text)):
+    if not gpus and (specs or each) and not _MANY.search(text) and (_YES_OR_NO.search(text) or _nothing_else(text)):
         gpus = 1
-    each = float(gib[1]) if gib else 0.0
     if loading and not _too_large(parameters, bits, gpus * (each or (model.memory_gib if model else None) or 0.0)):
         return None  # it should fit: why it does not is another question
     return Memory(parameters, use or ("serve" if loading else ""), bits, model, each, gpus)
+
+
+# GB of the cards of games that have no page of their own: NVIDIA's comparison of GeForce cards.
+_GEFORCE = {
+    "2080": 8, "2080ti": 11, "3050": 8, "3060": 12, "3060ti": 8, "3070": 8, "3070ti": 8, "3080": 10, "3080ti": 12, "3090ti": 24,
+    "4060": 8, "4060ti": 8, "4070": 12, "4070ti": 12, "4080": 16, "5060": 8, "5060ti": 8, "5070": 12, "5070ti": 16, "5080": 16,
+}  # fmt: skip
+
+
+def _of_games(text: str) -> float:
+    """The memory of the card of games that is named, in GB; 0 where none is, or several are."""
+    named = {"".join(m[0].casefold().split()).removesuffix("super") for m in _CARD.finditer(text)}
+    return float(_GEFORCE.get(named.pop(), 0)) if len(named) == 1 else 0.0
 
 
 def _nothing_else(text: str) -> bool:

@@ -57,7 +57,7 @@ _HOW = lazy(r"(?<![a-z])how(?![a-z])|怎么|如何|怎样", _I)
 # what may stand beside model and feature in a question that is of nothing else
 _AROUND = lazy(
     r"请问|一下|我想知道|想问|支不支持|能不能|可不可以|有没有|是不是|是否|能否|可否|支持|可以|硬件|原生|上面|显卡|这张|这块|一张|一块|单卡|之间|互[联连]|桥接|训练|推理|精度|格式|功能|模式|架构|[这那个张块能可有的是为用跑开做上带连走不了卡几吗么呢啊吧得到用在里]"
-    r"|(?<![a-z])(?:do|does|did|is|are|be|been|can|could|will|would|connected?|linked|bridged|together|an?|the|on|of|for|with|to|in|it|its|i|we|you|my|our|one|two|any|has|have|had|got|get|gets|come|comes|supports?|supported|supporting|use|uses|used|using|run|runs|enable|enabled|available|works?|working|natively?|native|hardware|accelerated|really|actually|still|also|gpus?|cards?|nvidia|geforce|tesla|amd|tensor|cores?|training|train|inference|mode|format|compatible|capable|possible|ok|which|what|whats|what's|version|number|cuda|please|and|or|not|no|yes)(?![a-z])"
+    r"|(?<![a-z])(?:do|does|did|is|are|be|been|can|could|will|would|connected?|linked|bridged|together|an?|the|on|of|for|with|to|in|it|its|i|we|you|my|our|one|two|any|has|have|had|got|get|gets|come|comes|supports?|supported|supporting|use|uses|used|using|run|runs|enable|enabled|available|works?|working|natively?|native|hardware|accelerated|really|actually|still|also|gpus?|cards?|nvidia|geforce|tesla|amd|tensor|cores?|training|train|inference|mode|format|compatible|capable|able|possible|ok|which|what|whats|what's|version|number|cuda|please|and|or|not|no|yes)(?![a-z])"
     r"|(?:n't)(?![a-z])|[\s?？!！。,，:：'’/（）()_-]",
     _I,
 )

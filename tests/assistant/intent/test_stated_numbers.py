@@ -183,7 +183,6 @@ def test_a_number_goes_to_the_thing_that_it_stands_with(text: str, facts: list[t
 @each(
     "text",
     [
-        "cpu temp is 97 C",
         "psu temp is 62 C",
         "gpu 2 temp -3 C",
         "温度-5度",
