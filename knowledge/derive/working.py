@@ -147,8 +147,9 @@ UP, DOWN, WAVES, PART = (
     3,
     15.0,
 )  # a sample is up or down; how often it must change; each side's share of the samples
-# What comes and goes by chance is seldom full and mostly in between.
-FULL, BETWEEN = 85.0, 40.0
+# What comes and goes by chance is seldom full and mostly in between: of uniform load one window of twenty passes for waves (of 40 %, one of
+# eight), and waves of six samples are all seen.
+FULL, BETWEEN = 85.0, 35.0
 # Where what it does changes once and stays so: samples that tell what it does; how far a figure has to move for that, and how near
 # to their mean the later samples have to stay, in percent of all that there is of it. Our own.
 PHASE, SHIFT, NEAR, OUTLIERS = 3, 25.0, 15.0, 10

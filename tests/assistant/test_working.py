@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from random import Random
 
 from assistant.diagnosis import Diagnosis, State, diagnose
 from assistant.dialogue import Turn, _work, answerer
@@ -17,6 +18,7 @@ from assistant.render.json_ import plain
 from assistant.render.view import view
 from assistant.sources import parse_text
 from knowledge.derive import derive
+from knowledge.derive.working import in_waves
 from knowledge.lexicon import lexicon
 from knowledge.observation import Observation, Scope, Source, Subject, gpu
 from rules.loader import load
@@ -634,6 +636,16 @@ def test_what_two_scrapes_tell_is_a_row_of_samples() -> None:
     ]
     d = diagnose([o for i, text in enumerate(files) for o in parse_text(f"{i}.prom", text)], load())
     assert "throttled 65 % of the time, 41.5 % of the clock lost: heat holds its clocks down" in d.verdict.text.en
+
+
+def test_load_by_chance_is_seldom_taken_for_waves() -> None:
+    """Uniform load, which requests are at worst; and waves of six samples, whichever part of one a sample falls on."""
+    chance = Random(7)
+    taken = sum(in_waves([100 * chance.random() for _ in range(n)]) for n in (10, 20, 30) for _ in range(200))
+    assert taken <= 48
+    for phase in range(6):
+        edges = [97 * sum((i + phase / 6 + k / 20) % 6 < 3 for k in range(20)) / 20 for i in range(12)]
+        assert in_waves(edges)
 
 
 def test_scrapes_between_waves_are_told_as_waves() -> None:
