@@ -21,7 +21,11 @@ LINK = Subject(Scope.LINK, "3", gpu("0000:3b:00.0", "n1"))
         (gpu("index:0"), "GPU 0", "GPU 0"),
         (gpu("GPU-b9f9e81b"), "GPU-b9f9e81b", "GPU-b9f9e81b"),
         (gpu("unknown:row 0"), "a GPU (the text does not say which)", "某个 GPU（文本未说明是哪个）"),
-        (Subject(Scope.OBJECT, "unknown:drive"), "a drive (the text does not say which)", "某块硬盘（文本未说明是哪块）"),
+        (
+            Subject(Scope.OBJECT, "unknown:drive"),
+            "a drive (the text does not say which)",
+            "某块硬盘（文本未说明是哪块）",
+        ),
         (Subject(Scope.PORT, "unknown:?"), "one port", "某个端口"),
         (gpu("unknown:row 1"), "GPU no. 2 of the text (it does not say which)", "文本中的第 2 个 GPU（未命名）"),
         (gpu("unknown:..."), "GPU at an unreadable address (...)", "某个 GPU（地址未知）"),
