@@ -38,8 +38,10 @@ def which(findings: Sequence[Finding]) -> Text:
 def _places(f: Finding) -> list[Text]:
     title = f.title.in_("en") + f.title.in_("zh")
     places = [place for place in dict.fromkeys(_place(o, f, title) for o in _as_left(f)) if place]
-    # another says it and more
-    return [p for p in places if not any(other.en.startswith(f"{p.en}, ") for other in places)]
+    parts = [set(p.en.split(", ")) for p in places]
+    return [
+        p for p, own in zip(places, parts, strict=True) if not any(own < other for other in parts)
+    ]  # another says it and more
 
 
 def _as_left(f: Finding) -> Iterator[Observation]:

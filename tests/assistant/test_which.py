@@ -63,6 +63,13 @@ def test_a_rank_is_named_though_its_number_stands_in_the_title() -> None:
     assert "(rank 8)" in diagnose(parse_text("log", text), load()).verdict.text.en
 
 
+def test_what_two_lines_say_of_one_thing_is_said_once() -> None:
+    text = """Allocator (GPU_0_bfc) ran out of memory trying to allocate 12.50GiB (rounded to 13421772800)requested by op
+jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 13421772800 bytes.
+"""
+    assert "(GPU 0, asked for 12800 MiB)" in diagnose(parse_text("log", text), load()).verdict.text.en
+
+
 LINK = "2026-06-16T16:{}+00:00 n1 kernel: mlx5_core 0000:5e:00.0 ens5: Link {}\n"
 
 
