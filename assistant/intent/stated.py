@@ -156,6 +156,9 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             text
         ):  # a bandwidth that goes up and down is no work of a GPU
             read = read._replace(observations=[o for o in read.observations if o.fact != "gpu.window.waves"])
+        values = [float(v) for v in re.findall(r"(?<![0-9.])[0-9]{1,3}(?![0-9.])", numerals(clause))]
+        if len(values) > 1 and min(values) >= _STILL_WORKS:  # between 85 and 95 is no wave that ends in nothing
+            read = read._replace(observations=[o for o in read.observations if o.fact != "gpu.window.waves"])
         if read and _IN_WAVES.search(clause):  # how busy it is for some of the time is no reading of now
             kept = [o for o in read.observations if not o.fact.startswith("gpu.utilization.")]
             read = read._replace(observations=kept)
@@ -480,6 +483,7 @@ _IN_WAVES = lazy(
 )
 
 
+_STILL_WORKS = 50  # percent
 _OTHER_RATE = lazy(
     r"(?<![a-z])(?:busbw|algbw|bandwidth|throughput|latency|loss|temperature|clocks?)(?![a-z])|带宽|吞吐|延迟|网速|温度|频率|时钟|速度",
     _I,

@@ -31,7 +31,7 @@ _OUTRIGHT = lazy(r"\s*(?:explain|解释)\s*([a-z]{2,10}) ([^\s?]{1,120}?)\s*[?.�
 _BARE = lazy(r"\s*(?:code|error|错误码?|代码)?\s*#?([0-9]{1,5})\s*(?:is|是)?\s*[?!.\u3002]*\s*")
 _COMPARED = lazy(
     r"(?:(?:differen|distinguish|compar|区别|不同|差别|差异).{0,60}?(?<![0-9.])(?P<a>[0-9]{2,5})(?P<sep>\s*(?:and|vs\.?|versus|from|to|with|or|,|/|和|与|跟|、)\s*)(?P<b>[0-9]{2,5})(?![0-9.%]))"
-    r"|(?:(?<![0-9.])(?P<c>[0-9]{2,5})\s*(?:vs\.?|versus|和|与|跟|and|or)\s*(?P<d>[0-9]{2,5})(?![0-9.%])\s*(?:$|\?|.{0,12}(?:区别|不同|差别|差异|differ)))",
+    r"|(?:(?<![0-9.])(?<!between )(?<!from )(?<!at )(?P<c>[0-9]{2,5})\s*(?:vs\.?|versus|和|与|跟|and|or)\s*(?P<d>[0-9]{2,5})(?![0-9.%])\s*(?:$|\?|.{0,12}(?:区别|不同|差别|差异|differ)))",
     re.IGNORECASE | re.DOTALL,
 )
 # 63 和 64 这两个 xid: the word behind the numbers

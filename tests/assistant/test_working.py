@@ -507,6 +507,22 @@ def test_a_share_of_something_else_is_no_utilisation(said: str, fact: str) -> No
     assert {o.fact for o in understand(said).observations} == {fact}
 
 
+@each(
+    "said",
+    (
+        "util goes up and down between 20 and 95",
+        "gpu power is between 94 and 95",
+        "gpus run at 94 and 95",
+        "util swings between 85 and 95",
+    ),
+)
+def test_two_values_of_a_reading_are_no_codes(said: str) -> None:
+    query = understand(said)
+    assert not query.slots.xid
+    assert ("gpu.window.waves" in {o.fact for o in query.observations}) is ("20" in said)
+    assert understand("difference between 94 and 95").slots.xid == (94, 95)
+
+
 def test_what_several_gpus_have_is_said_once_for_all_of_them() -> None:
     """The power named in the next clause is that of each of them; of one among them it is not."""
     counted = {o.fact: o.subject.id for o in understand("8 张 H100 全是 100%，功耗只有 120W").observations}
