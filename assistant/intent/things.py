@@ -233,7 +233,7 @@ def with_utilization(text: str) -> str:
 # 1 of 8 gpus at 0% | one card sits at 3%: of what, where nothing else is named, is its utilisation
 _AT_SHARE = lazy(
     r"(?:(?<![a-z])(?:gpus?|cards?|accelerators?|[abhlmv]i?[0-9]{2,3}[a-z]?)|<[a-z]+>)\s+(?:(?:is|are|all|each|both|sits?|sitting|stuck|pegged|pinned|runs?|running|stays?|only|goes|go|drops?|dropped|falls?|fell)\s+){0,3}(?:at|on|to)\s+[0-9]{1,3}(?:\.[0-9]+)?\s?%"
-    r"|(?:[张块](?:卡|gpu|<[a-z]+>)?|号卡?|(?<![a-z])gpus?|<[a-z]+>\s*显?卡?)\s*(?:[都全是在跑到掉才有只为约]|差不多|基本)*\s*[0-9]{1,3}(?:\.[0-9]+)?\s?%",
+    r"|(?:[张块](?:卡|gpu|<[a-z]+>)?|号卡?|(?<![a-z])(?:gpus?|cards?)|<[a-z]+>\s*显?卡?)\s*(?:[都全部是在跑到掉才有只为约]|差不多|基本)*\s*[0-9]{1,3}(?:\.[0-9]+)?\s?%",
     _I,
 )
 # What stands behind a share as far as the next reading: "100 % util", "90% of its memory", and none of "100 % and 120 W", "100% 功耗 120W"
