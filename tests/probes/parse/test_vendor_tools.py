@@ -430,10 +430,10 @@ def test_rounds_that_tell_their_time_are_all_read() -> None:
             (99, 1740686196, Clock.REALTIME),
         ]
     untimed = "".join(f"{line[10:]}\n" for line in WATCHED.splitlines())
-    of = [
+    last = [
         o.value for o in amd_smi.parse(untimed, CONTEXT) if o.fact == "gpu.utilization.core" and o.subject.id == "amd:0"
     ]
-    assert of == [99]
+    assert last == [99]
     others = ("gpu,power,clk\n0,215,2100\n", "gpu,name,temp\n0,a,1\n", "index, name\n0, NVIDIA L4\n", "gpu,gfx\n0,1\n")
     assert [amd_smi.FORMAT.sniff(text) for text in (METRIC_CSV, MONITOR_CSV, *others)] == [95, 95, 0, 0, 0, 0]
     assert amd_smi.parse(METRIC_CSV[:-20], CONTEXT)[0].status is not Status.OK, "a row that is cut tells nothing"
