@@ -737,7 +737,9 @@ def _without_models(said: str, found: Named) -> tuple[str, Iterator[str], Iterat
 
 
 # 温度 68 训练也没变慢: a blank for a comma, where a clause without a number begins
-_BLANK = lazy(r"(?<=[0-9%])\s+(?=(?![度瓦秒分个张块条次行页台步卡号岁年月日天小兆])[\u4e00-\u9fff]{4,}(?:\s|$))")
+_BLANK = lazy(
+    r"(?<=[0-9%])\s+(?=(?!之间|左右|以[上下内])(?![度瓦秒分个张块条次行页台步卡号岁年月日天小兆])[\u4e00-\u9fff]{4,}(?:\s|$))"
+)
 _ASKS_APART = lazy(r"\s+[^\s0-9<]*[\u4e00-\u9fff]{2}[^\s0-9<]*[吗么嘛不吧]$")
 _ASKED_FIRST = lazy(r"(?<=[a-z\u4e00-\u9fff])[:：]\s+", _I)  # can I schedule on it: kubelet stopped
 _ONLY_ASKS = lazy(r"\s*(?:why|how|what|when|where|and|so)\s*", _I)

@@ -362,6 +362,7 @@ SAID = {
     "GPU usage goes from 100 to 0 constantly": "in_waves",
     "my card is at 99% one second and 0% the next": "in_waves",
     "GPU 每隔几秒掉到 0%": "in_waves",
+    "gpu 利用率在 0 和 100 之间来回跳": "in_waves",
     "why is gpu 3 at 100% with 120 W on H100": "busy_idle",
     "V100 44W at 100% util": "busy_idle",
     "99 % util, 131 W of power, SM active 7 %": "busy_idle",
