@@ -27,6 +27,7 @@ _ALIKE = 0.6  # of what one look tells the other one must tell, to be a look at 
 _MOST = 16  # looks that are judged: of a loop the last ones
 _NAMES = ("gpu.uuid", "gpu.serial", "port.guid")  # where these differ, the looks are at two machines
 _FOLLOWED = {*STATES, *COUNTS, PEERS}  # whose changes are events of their own (`knowledge.derive.sequence`)
+_OF_WORK = ("gpu.work.", "mig.work.")  # of all samples together: of one of them nothing follows
 _TESTS = ("dcgm_diag", "dcgm_diag_node")  # events of tests that somebody runs, each with its result
 _WATCHES = ("dcgm_health", "dcgm_health_node")
 _Key = tuple[str, Subject]
@@ -106,7 +107,7 @@ def _of_one_thing(look: Sequence[Observation], other: Sequence[Observation]) -> 
 
 def _otherwise(f: Finding, facts: FactBase) -> Observation | None:
     """What now speaks against a finding of an earlier look; None where not all that it stands on was read again."""
-    if f.events or any(o.fact in _FOLLOWED for o in f.because):
+    if f.events or any(o.fact in _FOLLOWED or o.fact.startswith(_OF_WORK) for o in f.because):
         return None
     pairs = [(o, facts.current(o.fact, o.subject)) for o in f.because]
     changed = [now for o, now in pairs if now is not None and now.status.answered and now.value != o.value]
