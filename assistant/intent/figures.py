@@ -318,7 +318,7 @@ def _rates(text: str) -> list[_Rate]:
 
 _COPY = lazy(
     r"(?<![a-z])(?:bandwidth ?test|nvbandwidth|h2d|d2h|htod|dtoh|host[- ]to[- ](?:device|gpu)|device[- ]to[- ]host|cpu[- ]to[- ]gpu|pinned|pageable|pci-?e (?:bandwidth|bw|cop(?:y|ies)|throughput|transfer))(?![a-z])"
-    r"|主机到(?:设备|gpu|显卡)|设备到主机|cpu到gpu|锁页|pci-?e\s*(?:的|实测|测出来?的?|单向)*\s*(?:拷贝|带宽|测速|传输)",
+    r"|主机到(?:设备|gpu|显卡)|设备到主机|cpu到gpu|锁页|pci-?e\s*(?:gen\s?[3-6]|[3-6](?:\.0)?|x\s?16|的|实测|测出来?的?|单向)*\s*(?:拷贝|带宽|测速|传输)",
     _I,
 )
 _NO_COPY = lazy(

@@ -206,6 +206,11 @@ _FROM_TO = lazy(
     _I,
 )
 _TIMES = lazy(r"(?<![\w.])(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)\s?(?:x|times|倍)(?![a-z0-9])(?! ?(?:[abhl][0-9]))", _I)
+# 4 卡加速比只有 1.5 | 8 gpus speedup 5.2x: against one
+_AGAINST_ONE = lazy(
+    r"(?<![\w.])(?P<b>[0-9]{1,5})\s?(?P<ub>nodes?|gpus?|cards?|台|卡|张卡?|个?节点|机)[^0-9,.;，。；]{0,12}?(?:speed[- ]?up|加速比)[^0-9,.;，。；]{0,8}(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)(?!\s?%|[0-9.])",
+    _I,
+)
 _OF_SCALE = lazy(
     r"(?<![a-z])(?:scal\w+|speed[- ]?ups?|faster|as fast|throughput|only|just|gets?|gives?|gain\w*)(?![a-z])|扩展|加速比|只快|快了|提升|线性",
     _I,
@@ -215,6 +220,13 @@ _OF_SCALE = lazy(
 def scaled(text: str) -> Scaled | None:
     """From how many to how many, and how much faster that was; None where one of them is not told."""
     span, times = _FROM_TO.search(text), _TIMES.search(text)
+    if (one := _AGAINST_ONE.search(text)) is not None and span is None:
+        after, speed, of_nodes = (
+            float(one["b"]),
+            float(one["n"]),
+            one["ub"].startswith(("node", "台", "机", "个", "节")),
+        )
+        return Scaled(1.0, after, speed, "nodes" if of_nodes else "GPUs") if after > 1 and 1 <= speed <= after else None
     if span is None or times is None or not _OF_SCALE.search(text):
         return None
     before, after, speed = float(span["a"]), float(span["b"]), float(times["n"])

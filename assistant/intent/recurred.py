@@ -43,7 +43,7 @@ _AGAIN = lazy(rf"{_AGAIN_EN}|{_AGAIN_ZH}", _I)
 # third time this week | 2 times since monday | 这周第三次
 _TIMES = lazy(
     r"(?<![a-z0-9])(?:second|third|fourth|fifth|sixth|2nd|3rd|[4-9]th|[1-9][0-9]th)(?![a-z])[^,.;?!]{0,40}?(?<![a-z])(?:time|this (?:week|month|year|quarter)|today|in a row|in (?:a|one|two|three|[0-9]+) (?:days?|weeks?|months?)|since)(?![a-z])"
-    r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|several|multiple|[2-9]|[1-9][0-9]) times|[2-9]x)\s+(?:(?:on|for|with|from|by|to) (?:(?:the|that|this|one|same|very|our|my) )*(?:[a-z]+ ?[0-9]*|[0-9]+),?\s+)?(?:this|in|since|today|already|now|within|a|per|over|during|last)(?![a-z])"
+    r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|several|multiple|[2-9]|[1-9][0-9]) times|[2-9]x)\s+(?:(?:on|for|with|from|by|to) (?:(?:the|that|this|one|same|very|our|my) )*(?:[a-z]+ ?[0-9]*|[0-9]+),?\s+)?(?:this|in|since|today|already|now|within|a|per|over|during|last)(?![a-z0-9])"
     r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|several|multiple|[2-9]|[1-9][0-9]) times)\s+on (?:the|that|this|one) (?:very )?(?:same )?(?:gpu|card|node|board|slot)(?![a-z])"
     r"|(?<![a-z])every (?:few|couple(?: of)?|other|[2-9]|two|three|four) (?:days?|weeks?|hours?)(?![a-z])"
     r"|(?<![a-z])(?:keeps? (?:coming back|happening|returning|recurring)|happens? again and again|again and again|over and over)(?![a-z])"
