@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.dialogue import _part_heat, _reckoned
 from assistant.dialogue._pages import data_of
 from assistant.intent.part_heat import PartHeat
+from assistant.intent.reckoned import Load
 from assistant.intent.sums import GPU_HOURS, Interrupted, Memory, Mfu, Saves, Saving, TrainingTime, asked
 from assistant.render.sheet import Items
 from assistant.reply import Reply
@@ -218,6 +219,7 @@ def _saving(f: Saving, lang: str) -> Reply:
 # Bytes a parameter. Training with Adam in mixed precision: 2 weight, 2 gradient, 12 FP32 copy and moments (ZeRO, arXiv 1910.02054).
 _TRAIN = 16.0
 _BESIDE = 1.2  # of the weights: KV cache, activations and buffers at small batches, as vLLM's default of 90 % leaves
+_BUFFERS = 1.1  # of the weights, where the KV cache is reckoned by itself
 _USABLE = 0.9  # of a GPU's memory: the context, fragments
 _GPU = 80.0  # GiB, where no GPU is named
 
@@ -231,6 +233,11 @@ def _in_fewer_bits(f: Memory, serve: Mapping[int, float], gpus: Callable[[float]
         f" It fits with {fitting}-bit weights ({serve[fitting]:,.0f} GB).",
         f"{fitting} 位权重（{serve[fitting]:,.0f} GB）则放得下。",
     )
+
+
+def _cached(load: Load) -> float:
+    """The KV cache of all requests at full length, in GB: 2 x layers x KV heads x head size x 2 bytes a token (arXiv 2309.06180)."""
+    return load.per_token * load.tokens * load.requests / 1e9
 
 
 def _memory(f: Memory, lang: str) -> Reply:
@@ -259,6 +266,15 @@ def _memory(f: Memory, lang: str) -> Reply:
             f"for LoRA on {bits}-bit weights, before activations",
             f"在 {bits} 位权重上做 LoRA（不含激活）",
         )
+    elif f.load is not None:
+        serve = {b: needs(b / 8, _BUFFERS) + _cached(f.load) for b in (16, 8, 4)}
+        of_requests = f"{f.load.requests:,} requests" if f.load.requests > 1 else "one request"
+        each_takes = f"{f.load.tokens / 1024:g}k" if f.load.tokens % 1024 == 0 else f"{f.load.tokens:,.0f}"
+        size, en, zh = (
+            serve[bits],
+            f"to serve it with {bits}-bit weights ({needs(bits / 8, _BUFFERS):,.0f} GB) and a KV cache for {of_requests} of {each_takes} tokens ({_cached(f.load):,.0f} GB in 16 bits, half in FP8)",
+            f"以 {bits} 位权重推理（{needs(bits / 8, _BUFFERS):,.0f} GB）并容纳 {f.load.requests:,} 个 {each_takes} token 请求的 KV cache（16 位 {_cached(f.load):,.0f} GB，FP8 减半）",
+        )
     else:
         size, en, zh = (
             serve[bits],
@@ -266,6 +282,10 @@ def _memory(f: Memory, lang: str) -> Reply:
             f"以 {bits} 位权重推理（含 20 % KV cache 与缓冲）",
         )
     many = gpus(size)
+    group = next((n for n in (1, 2, 4, 8) if n >= many), math.ceil(many / 8) * 8)  # heads are divided evenly
+    parallel = Text("", "")
+    if group != many and f.use not in ("train", "lora"):
+        parallel = Text(f" ({group} with tensor parallelism)", f"（张量并行取 {group} 块）")
     verdict = Text("", "")
     fits = many <= f.gpus
     if f.gpus:
@@ -273,14 +293,15 @@ def _memory(f: Memory, lang: str) -> Reply:
     smaller = _in_fewer_bits(f, serve, gpus) if f.gpus and not fits else Text("", "")
     plural = "s" if many > 1 else ""
     head = Text(
-        f"{verdict.en}{billions:g}B needs about {size:,.0f} GB {en}: at least {many} {of}GPU{plural} of {each:g} GB.{smaller.en}",
+        f"{verdict.en}{billions:g}B needs about {size:,.0f} GB {en}: at least {many} {of}GPU{plural} of {each:g} GB{parallel.en}.{smaller.en}",
         f"{verdict.zh}{billions:g}B {zh}，约需 {size:,.0f} GB：至少 {many} 块 {each:g} GB 的 {of or 'GPU '}".rstrip()
-        + f"。{smaller.in_('zh')}",
+        + f"{parallel.zh}。{smaller.zh}",
     )
+    told = f.load is not None
     more = (
         Text(
-            f"To serve: 16-bit {serve[16]:,.0f} GB, 8-bit {serve[8]:,.0f} GB, 4-bit {serve[4]:,.0f} GB; long contexts and many users take more for the KV cache. Tensor parallelism wants 1, 2, 4 or 8 GPUs.",
-            f"推理：16 位 {serve[16]:,.0f} GB，8 位 {serve[8]:,.0f} GB，4 位 {serve[4]:,.0f} GB；长上下文与高并发的 KV cache 更多。张量并行宜用 1、2、4、8 卡。",
+            f"To serve: 16-bit {serve[16]:,.0f} GB, 8-bit {serve[8]:,.0f} GB, 4-bit {serve[4]:,.0f} GB{'' if told else '; long contexts and many users take more for the KV cache'}. Tensor parallelism wants 1, 2, 4 or 8 GPUs.",
+            f"推理：16 位 {serve[16]:,.0f} GB，8 位 {serve[8]:,.0f} GB，4 位 {serve[4]:,.0f} GB{'' if told else '；长上下文与高并发的 KV cache 更多'}。张量并行宜用 1、2、4、8 卡。",
         ),
         Text(
             f"To train: all parameters {train:,.0f} GB spread over the GPUs by FSDP or ZeRO-3, LoRA from {needs(2, _BESIDE):,.0f} GB; activations come on top (activation checkpointing cuts them).",

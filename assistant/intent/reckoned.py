@@ -5,6 +5,7 @@ Only reading; the formulas stand in `assistant.dialogue._reckoned`.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -30,6 +31,15 @@ class KvCache(NamedTuple):
     bits: int  # of a value; 16 where nobody said
     requests: int  # at the same time
     shape: str  # what `per_token` was worked out from
+
+
+class Load(NamedTuple):
+    """What a server of a model has to hold beside its weights."""
+
+    tokens: float  # of a request
+    requests: int  # at the same time
+    per_token: float  # bytes of KV cache, in 16 bits
+    like: str  # the model whose shape that is
 
 
 class TokenCost(NamedTuple):
@@ -151,12 +161,36 @@ def kv_cache(text: str) -> KvCache | None:
             rest = known.sub(" ", rest)
         if rest.strip():
             return None
-    scale = {"k": 1024.0, "m": 1024.0**2}.get((context["k"] or ("k" if context["bare"] else "")).casefold(), 1.0)
-    tokens = float(context["n"] or context["bare"]) * scale
     bits = 8 if _EIGHT_BITS.search(text) else 16
-    many = next((int(next(filter(None, m.groups()))) for p in (_AT_ONCE, _BATCH) if (m := p.search(text))), 1)
     shape = f"2 x {layers} x {heads} x {size} x {bits // 8}"
-    return KvCache(name, tokens, 2.0 * layers * heads * size * 2, bits, many, shape)
+    return KvCache(name, _tokens(context), 2.0 * layers * heads * size * 2, bits, _requests(text), shape)
+
+
+def _tokens(context: re.Match[str]) -> float:
+    scale = {"k": 1024.0, "m": 1024.0**2}.get((context["k"] or ("k" if context["bare"] else "")).casefold(), 1.0)
+    return float(context["n"] or context["bare"]) * scale
+
+
+def _requests(text: str) -> int:
+    return next((int(next(filter(None, m.groups()))) for p in (_AT_ONCE, _BATCH) if (m := p.search(text))), 1)
+
+
+# Where a model is named by its size alone: the layers of the Llama 3 or Qwen of that size, with 8 KV heads of 128.
+_LIKE = ((8e9, "Llama 3 8B"), (14e9, "Qwen3 14B"), (32e9, "Qwen3 32B"), (70e9, "Llama 3 70B"), (405e9, "Llama 3 405B"))
+
+
+def load_of(text: str, parameters: float) -> Load | None:
+    """The context of a request and how many there are at the same time, for a model of so many parameters; None where no context is told."""
+    context = next((m for m in _CONTEXT.finditer(text) if m["n"] or m["bare"]), None)
+    if context is None or _tokens(context) < _LEAST_CONTEXT:
+        return None
+    named = next((name for name, pattern, _ in _MODELS if pattern.search(text)), "")
+    like = named or min(_LIKE, key=lambda row: abs(math.log(row[0] / parameters)))[1]
+    layers, heads, size = next(shape for name, _, shape in _MODELS if name == like)
+    return Load(_tokens(context), _requests(text), 2.0 * layers * heads * size * 2, like)
+
+
+_LEAST_CONTEXT = 512  # tokens: fewer are a rate, or a count of something else
 
 
 # --- the price of a token ----------------------------------------------------------------------

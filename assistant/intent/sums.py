@@ -13,10 +13,12 @@ from assistant.intent.reckoned import (
     KV,
     CudaOnDriver,
     KvCache,
+    Load,
     Scaled,
     TokenCost,
     cuda_on_driver,
     kv_cache,
+    load_of,
     scaled,
     token_cost,
 )
@@ -90,6 +92,7 @@ class Memory(NamedTuple):
     model: GpuSpec | None  # the GPU that is named
     gib: float  # of one GPU; 0: nobody said
     gpus: int  # 0: nobody said
+    load: Load | None = None  # where the context of a request is told
 
 
 Sum = (
@@ -457,7 +460,7 @@ def _memory(text: str) -> Memory | None:
         gpus = 1
     if loading and not _too_large(parameters, bits, gpus * (each or (model.memory_gib if model else None) or 0.0)):
         return None  # it should fit: why it does not is another question
-    return Memory(parameters, use or ("serve" if loading else ""), bits, model, each, gpus)
+    return Memory(parameters, use or ("serve" if loading else ""), bits, model, each, gpus, load_of(said, parameters))
 
 
 # GB of the cards of games that have no page of their own: NVIDIA's comparison of GeForce cards.

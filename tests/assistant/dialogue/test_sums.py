@@ -134,3 +134,21 @@ def test_how_often_it_saves_today_is_not_how_long_a_save_takes(every: int, write
         found = asked(said)
         assert isinstance(found, Saves)
         assert (round(found.write * 60), found.failing) == (write, fails), said
+
+
+@given(
+    st.sampled_from(
+        (
+            "can I run a 70B model in fp8 on {} H100 80GB with {}k context and {} concurrent users?",
+            "70B 模型 fp8，{} 张 H100 80GB，{}k 上下文，{} 并发，够吗",
+        )
+    ),
+    st.sampled_from((1, 2, 4, 8)),
+    st.sampled_from((2, 8, 32, 128)),
+    st.integers(1, 64),
+)
+def test_a_model_fits_with_the_cache_of_all_its_requests(frame: str, gpus: int, kilo: int, users: int) -> None:
+    reply = answered(frame.format(gpus, kilo, users))
+    needed = 70 * 1.1 + 2 * 80 * 8 * 128 * 2 * kilo * 1024 * users / 1e9
+    assert reply.data["need_gb"] == pytest.approx(needed, abs=0.1)
+    assert reply.headline.startswith(("Yes", "够") if needed <= gpus * 80 * 0.9 else ("No", "不够")), reply.headline

@@ -33,7 +33,7 @@ def _csv(busy: int, watts: int) -> Diagnosis:
         ("is it idle?", 0, 118, "Yes:"),
         ("are these gpus idle?", 99, 650, "No:"),
         ("能不能再快点", 100, 128, "能："),
-        ("is it throttled?", 99, 650, "No reason that lowers the clocks"),
+        ("is it throttled?", 99, 650, "What was read names no reason that lowers the clocks"),
     ],
 )
 def test_the_counters_answer(said: str, busy: int, watts: int, begins: str) -> None:

@@ -159,4 +159,4 @@ def test_what_a_command_at_a_prompt_printed_is_read_or_told_as_unread() -> None:
     assert bug_report.unread(f"{PICKED}root@n7:~# systemctl is-active nvidia-fabricmanager\ninactive\n") != []
     [(line, why)] = bug_report.unread(PICKED + WIDTH)
     assert line == 12
-    assert "x4 (downgraded), and whether 0000:d1:00.0 is a GPU does not stand there" in str(why)
+    assert "x4 (downgraded), and whether 0000:d1:00.0 is a GPU is not shown" in str(why)
