@@ -253,7 +253,8 @@ def _emit_rails(
         "node.ib.rails.slow_ports": slower,
     }
     for name, value in values.items():
-        emit.fact(name, emit.node, value, line, shown, detail=assumed)
+        of_slow = name == "node.ib.rails.slow_ports" and slow
+        emit.fact(name, emit.node, value, slow[0].line if of_slow else line, shown, detail=assumed)
     others = ", ".join(sorted(port.name for port in rest))
     emit.fact(
         "node.ib.others_down",
