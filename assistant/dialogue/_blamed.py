@@ -59,6 +59,8 @@ class Blamed(NamedTuple):
 def of_kind(f: Finding, kind: Scope | None, w: Words, asked: str = "") -> Iterator[Blamed]:
     """The things of the kind that a finding is about. `asked`: the words of the question, whose lines go first."""
     here = f.subject if kind is None else f.subject.up(kind)
+    if here is None and kind is Scope.NIC:
+        here = f.subject.up(Scope.PORT)
     of_peer = kind is Scope.NODE and any(o.fact in _OF_PEERS for o in f.events)
     if here is not None and here.id and not of_peer:  # a node whose name nobody told names nothing
         yield Blamed(clean(w.view.name(here)), f, here)
