@@ -157,6 +157,7 @@ class Advised(NamedTuple):
     action: str  # the word and its sentence
     stops: bool  # whether the thing is not to be used until it is done
     then: Text = NO_TEXT  # what is done after it, where that can end in a replacement
+    reset: Text = NO_TEXT  # what is done after it, where that is a reset
 
 
 def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) -> str:
@@ -195,6 +196,12 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         return w.t(
             f"{led('Not decided yet', title, 'en')}. First {action} {then}",
             f"还不能断定：{w.quoted(title)}。先 {action}{then}",
+        )
+    if asked is Asked.RESET and first.reset:
+        later = first.reset.in_(w.lang)
+        return w.t(
+            f"{led('Later, not at once', title, 'en')}. {action} {later}",
+            f"需要，但不必立即：{w.quoted(title)}。{action}{later}",
         )
     if asked is Asked.RESTART_JOB and bucket in (Bucket.FIX_CODE, Bucket.TUNE_JOB):
         return w.t(

@@ -286,12 +286,22 @@ def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, 
 
 
 def _advised(w: Words, about: Sequence[Finding]) -> list[Advised]:
-    return [Advised(w.title(f), f.advice.bucket, w.action(f), f.advice.usable.stops, _replaces(f)) for f in about]
+    return [
+        Advised(
+            w.title(f),
+            f.advice.bucket,
+            w.action(f),
+            f.advice.usable.stops,
+            _later(f, "replace"),
+            _later(f, "reset the gpu"),
+        )
+        for f in about
+    ]
 
 
-def _replaces(f: Finding) -> Text:
-    """The step behind the first one whose outcome can be a replacement."""
-    return next((t for t in f.advice.then if "replace" in t.en.casefold()), NO_TEXT)
+def _later(f: Finding, deed: str) -> Text:
+    """The step behind the first one that does, or whose outcome can be, what is named."""
+    return next((t for t in f.advice.then if deed in t.en.casefold()), NO_TEXT)
 
 
 def _parts(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable) -> list[Part]:
