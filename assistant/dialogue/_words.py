@@ -163,6 +163,10 @@ class Words:
         """What could not be seen and why, the facts by what they are."""
         return [plain(line, self.d.facts.vocabulary, self.lang) for line in self.view.gaps.unseen()[:most]]
 
+    def undecided(self, most: int) -> list[str]:
+        """What is still open and what it lacks, the facts by what they are."""
+        return [plain(line, self.d.facts.vocabulary, self.lang) for line in self.view.gaps.undecided()[:most]]
+
     def clauses(self, proof: Proof, most: int = CLAUSES) -> tuple[str, ...]:
         """The clauses that decided a proof; of an undecided one those that are unknown."""
         leaves = list(deciding(proof)) or list(leaf_proofs(proof))

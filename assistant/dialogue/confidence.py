@@ -138,7 +138,7 @@ def changes(w: Words, f: Finding) -> str:
 def _silence(turn: Turn, w: Words) -> Reply:
     """How much it is worth that nothing was found."""
     d = w.d
-    unseen, waiting = w.unseen(3), w.view.gaps.undecided()
+    unseen, waiting = w.unseen(3), w.undecided(len(w.d.undecided))
     where = fine(turn)
     place = w.view.where(where.subjects) if where is not None else ""
     on = w.t(f" on {place}", f"{place} ") if place else ""

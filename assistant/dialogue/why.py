@@ -141,7 +141,7 @@ def _fine(turn: Turn, w: Words) -> Reply:
     d, lang = w.d, turn.lang
     parts = [*w.section("Looked at", "查看了", looked_at(w)),
              *w.section("Could not be seen", "未能查看", w.unseen(CLAUSES))]  # fmt: skip
-    if waiting := w.view.gaps.undecided()[:2]:
+    if waiting := w.undecided(2):
         parts += w.section("Still open", "尚未确定", waiting)
     text, work = d.verdict.text.in_(lang), at_work(d.facts)  # what the GPUs do is no reason
     head = clean(text.replace(work.in_(lang), "") if work else text).strip().rstrip(".。")

@@ -208,7 +208,8 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "io_error": ("disk error", "磁盘错误"), "filesystem_damaged": ("file system", "文件系统损坏"), "network_table_full": ("network table", "网络表已满"),
     "page_allocation_failure": ("memory pieces", "内存碎片"), "daemon_disk_full": ("disk full", "磁盘已满"),
     "slurm_failure": ("Slurm error", "Slurm 错误"), "kubelet_runtime_silent": ("runtime silent", "运行时无应答"),
-    "kubernetes_condition": ("node condition", "节点状况"), "container_gpus_refused": ("GPUs refused", "GPU 被拒"),
+    "kubernetes_condition": ("node condition", "节点状况"),
+    "pod_refused": ("pod refused", "pod 被拒绝"), "container_gpus_refused": ("GPUs refused", "GPU 被拒"),
     "link_carrier": ("link", "链路"), "nic_error": ("NIC error", "网卡错误"),
     # daemons
     "fm_gave_up": ("fabric manager", "Fabric Manager"), "imex_connection_lost": ("IMEX", "IMEX"), "imex_error": ("IMEX", "IMEX"),

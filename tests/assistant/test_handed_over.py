@@ -82,7 +82,10 @@ def test_what_stands_around_a_document_changes_nothing(
     if not isinstance(found, DocumentFormat) or found.files is not None:
         return  # a log, or what is read by its path
     plain, given = told(folder, path.name, text), handed_on(text)
+    few = len(text.strip().splitlines()) < 3  # one or two numbers ahead of lines are no numbering
     for name, wrap in WRAPS.items():
+        if name == "numbers" and few:
+            continue
         if name in wraps or not given & handed_on(wrap(text)):
             assert told(folder, path.name, wrap(text)) == plain, name
 
