@@ -15,7 +15,7 @@ _ZH: tuple[tuple[str, str], ...] = (
     (r"(\S.{0,200}?) did not answer within ([\d.?]+) s", r"\1 在 \2 秒内无应答"),
     (r"(\S.{0,200}?) did not come back(?: in time)?", r"\1 未返回"),
     (r"no end after ([\d.e+]+) s", r"\1 秒后仍未结束"),
-    (r"the device answers with ones only: it has left the bus", "设备只返回全 1：已从总线上掉线"),
+    (r"every read returns all ones: it has left the bus", "设备只返回全 1：已从总线上掉线"),
     (r"(\w+): all bits set, the device does not answer", r"\1：所有位均为 1，设备无应答"),
     (r"throttled in (\d+) of (\d+) periods", r"\2 个周期中有 \1 个被限流"),
     (r"throttled in (\d+) of (\d+) periods since the group was made", r"自该组建立以来 \2 个周期中有 \1 个被限流"),

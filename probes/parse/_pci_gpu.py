@@ -14,7 +14,7 @@ FACTS = (
     "gpu.pcie.width.max", "gpu.pcie.uplink.width", "gpu.pcie.uplink.degraded", "gpu.pcie.signal_bad",
 )  # fmt: skip
 RUNTIME = ("active", "suspended", "suspending", "resuming", "error", "unsupported")
-GONE = "the device answers with ones only: it has left the bus"
+GONE = "every read returns all ones: it has left the bus"
 
 
 def emit_gpu(sheet: Sheet, device: Device, known: Mapping[str, Device]) -> None:

@@ -263,7 +263,7 @@ def _endpoint(emit: Emitter, device: _Device) -> None:
             module = _MODULE.search(device.name) is not None
             emit.fact("gpu.bus.module", gpu(device.pci, emit.context.host), module, device.line, device.text)
     if device.gone:
-        reason = "the device answers with ones only: it has left the bus"
+        reason = "every read returns all ones: it has left the bus"
         for name in ("pci.link.speed", "pci.link.width", "pci.aer.uncorrectable", "pci.aer.correctable"):
             emit.missing(name, subject, Status.FAILED, reason, line=device.line, excerpt=device.text)
         if device.kind is _Kind.GPU:
