@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, node
+from knowledge.observation import Observation
 from knowledge.text import excerpt
 from probes.base import Context, DocumentFormat
-from probes.parse import _app_exit
+from probes.parse._containers import ENDED, ended, none_ended
 from probes.parse._vendor_emit import load, opens, table, tables, words
 
 NAME, REVISION = "container-inspect", 1
-PROVIDES = ("job_terminated",)
+PROVIDES = (ENDED,)
 # "State": {  "Status": "exited", ... "OOMKilled": false, ... "ExitCode": 139
 _KEYS = tuple(re.compile(rf'"{key}"\s{{0,4}}:') for key in ("State", "OOMKilled", "ExitCode"))
 _REQUESTED = 143  # SIGTERM: somebody asked it to end
@@ -34,8 +34,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     states = [(container, state) for container, state in states if "ExitCode" in state]
     out = [o for container, state in states for o in _ended(container, state, context)]
     if states and not out:
-        document = Subject(Scope.DOCUMENT, context.source, node(context.host))
-        out.append(Observation("job_terminated", document, None, Status.NONE_SEEN, context.at(NAME, REVISION)))
+        out.append(none_ended(context, context.at(NAME, REVISION)))
     return out
 
 
@@ -47,28 +46,12 @@ def _ended(container: Mapping[str, Any], state: Mapping[str, Any], context: Cont
     if not killed and (code <= 0 or code == _REQUESTED):
         return
     name = excerpt(words(container.get("Name")).lstrip("/") or words(container.get("Id"))[:12], 80)
-    signal = code - 128 if code > 128 else 0
     shown = ", ".join(
         f"{key} {state[key]}"
         for key in ("Status", "OOMKilled", "ExitCode", "Error")
         if state.get(key) not in (None, "")
     )
-    fields: dict[str, Scalar] = {
-        "reason": "oom_killed" if killed else _app_exit.REASONS.get(signal, "exit_code"),
-        "signal": signal or None,
-        "exitcode": code,
-        "job": name,
-        "message": excerpt(f"{name}: {shown}", 300),
-    }
-    subject = Subject(Scope.JOB, name, Subject(Scope.DOCUMENT, context.source, node(context.host)))
-    yield Observation(
-        "job_terminated",
-        subject,
-        Event(None, fields),
-        Status.OK,
-        context.at(NAME, REVISION),
-        excerpt=excerpt(f"{name}: {shown}", 300),
-    )
+    yield ended(name, code, f"{name}: {shown}", context, context.at(NAME, REVISION), "oom_killed" if killed else "")
 
 
 FORMAT = DocumentFormat(NAME, "docker inspect", REVISION, PROVIDES, sniff, parse)

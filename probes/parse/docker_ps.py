@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, node
+from knowledge.observation import Observation
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse import _app_exit
+from probes.parse._containers import ENDED, ended, none_ended
 
 NAME, REVISION = "docker-ps", 1
-PROVIDES = ("job_terminated",)
+PROVIDES = (ENDED,)
 # CONTAINER ID   IMAGE        COMMAND     CREATED        STATUS                            PORTS     NAMES
 _HEAD = re.compile(r"CONTAINER ID\s{2,60}IMAGE\s{2,200}COMMAND\s{2,60}CREATED\s{2,40}STATUS\s.{0,120}NAMES\s{0,20}")
 # Restarting (139) 12 seconds ago        Exited (137) 4 minutes ago
@@ -36,8 +36,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     lines = lines_of(text)
     out = [o for line in lines if (o := _event(line, context)) is not None]
     if not out and sniff(text):
-        document = Subject(Scope.DOCUMENT, context.source, node(context.host))
-        out.append(Observation("job_terminated", document, None, Status.NONE_SEEN, context.at(NAME, REVISION)))
+        out.append(none_ended(context, context.at(NAME, REVISION)))
     return out
 
 
@@ -49,25 +48,7 @@ def _event(line: Line, context: Context) -> Observation | None:
     found = _ENDED.search(line.text[:800])
     if found is None or int(found[2]) in _ASKED_TO:
         return None
-    code, name, shown = int(found[2]), _name(line), excerpt(clean(line.text.strip()), 300)
-    signal = code - 128 if code > 128 else 0
-    fields: dict[str, Scalar] = {
-        "reason": _app_exit.REASONS.get(signal, "exit_code"),
-        "exitcode": code,
-        "job": name,
-        "message": shown,
-    }
-    if signal:
-        fields["signal"] = signal
-    subject = Subject(Scope.JOB, name, Subject(Scope.DOCUMENT, context.source, node(context.host)))
-    return Observation(
-        "job_terminated",
-        subject,
-        Event(None, fields),
-        Status.OK,
-        context.at(NAME, REVISION, line.number),
-        excerpt=shown,
-    )
+    return ended(_name(line), int(found[2]), clean(line.text.strip()), context, context.at(NAME, REVISION, line.number))
 
 
 def unread(text: str) -> list[tuple[int, Text]]:
