@@ -222,9 +222,9 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         return w.t(
             f"{led(f'Yes, without {doing}', title, 'en')}. {action}", f"可以不{doing}：{w.quoted(title)}。{action}"
         )
-    so_far = "目前" if asked is Asked.REPLACE and bucket in _FIRST_OF_A_FAULT else ""
+    yet, so_far = (" so far", "目前") if asked is Asked.REPLACE and bucket in _FIRST_OF_A_FAULT else ("", "")
     return w.t(
-        f"{led(f'No need for {doing}' if should.either else f'No, {doing} is not the fix here', title, 'en')}. {action}",
+        f"{led(f'Not {doing}' if should.either else f'No, {doing} is not called for{yet}', title, 'en')}. {action}",
         f"{so_far}不需要{doing}：{w.quoted(title)}。建议 {action}",
     )
 

@@ -70,7 +70,7 @@ def test_without_a_question_for_the_usual_nothing_is_called_so() -> None:
     ("Remapping Failure Occurred : Yes. keep or drain", "Drain it and keep new work away"),
     ("NVRM: Xid (PCI:0000:3b:00): 94, pid=22817, name=python3, Contained: SM (0x1). my job died, can i just restart it", "Yes, restart the job"),
     ("Xid 31 报了一次，是硬件问题吗", "目前看不是"), ("is xid 48 hardware?", "Yes"), ("is xid 13 a hardware problem", "No"), ("xid 13 是代码问题吗", "目前看是"),
-    ("sxid 12028 是啥意思，要停机吗", "不需要排空节点"), ("sxid 20034 要停机吗", "需要"), ("SXid 20034 nvswitch, all 8 gpus dropped from the job. reboot or rma", "No need for replacing it"),
+    ("sxid 12028 是啥意思，要停机吗", "不需要排空节点"), ("sxid 20034 要停机吗", "需要"), ("SXid 20034 nvswitch, all 8 gpus dropped from the job. reboot or rma", "Not replacing it"),
 ])  # fmt: skip
 def test_yes_and_no_are_of_what_is_asked(said: str, begins: str) -> None:
     assert first(said).startswith(begins)

@@ -360,7 +360,7 @@ def test_what_became_of_it_is_told_by_what_came_after(text: str, said: str, begi
         (NAN, "which checkpoint should I resume from?", "Not simply the newest"),
         (NAN, "从哪个step的checkpoint恢复?", "不要直接用最新的"),
         (STEADY, "which checkpoint should I resume from?", "The newest complete one"),
-        (ONE_BAD, "the others are fine, do i need to reboot the whole node?", "No, rebooting the node is not the fix here"),
+        (ONE_BAD, "the others are fine, do i need to reboot the whole node?", "No, rebooting the node is not called for"),
         (ONE_BAD, "are the other two fine?", "Yes, as far as it was read: nothing was found on GPU 0, GPU 2"),
         (ONE_BAD, "is anything wrong with the other two?", "Nothing was found on GPU 0, GPU 2, as far as it was read"),
         (ONE_BAD, "另外两张卡有问题吗?", "就已读内容而言，GPU 0、GPU 2 未发现问题"),

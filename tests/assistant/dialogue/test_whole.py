@@ -111,7 +111,7 @@ def test_what_is_left_alone_stays_and_why_not_reboot_is_judged() -> None:
     line = LINE.format(at=1, bus="3b", code=48, text=DBE)
     for text in ("what if we do nothing until monday", "不管它会怎样"):
         assert of(text, line).headline.startswith(("It does not mend itself", "不会自行恢复"))
-    assert of("why not just reboot it?", line).headline.startswith("No, rebooting the node is not the fix here")
+    assert of("why not just reboot it?", line).headline.startswith("No, rebooting the node is not called for")
 
 
 def test_heat_is_denied_beside_a_power_brake_and_a_low_clock_is_not() -> None:
